@@ -11,6 +11,7 @@ import pytest
 
 from pathcast.service import doctor
 from pathcast.steer.client import Client
+from pathcast.steer.kept import Kept, load, place, store
 from pathcast.steer.testing import Bed
 
 
@@ -57,6 +58,24 @@ def test_wrong_words_are_2(pathcast, site, words, told):
     done = pathcast("steer", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert told in done.stderr
+    assert site.empty()
+
+
+def test_what_down_cannot_remove_is_told_and_left_to_undo(pathcast, site, tmp_path, up):
+    listen = f"unix:{tmp_path}/of"
+    file = place(site.path, "steer")
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    store(file, Kept(listen, 1 << 62, {"s7": 7}))  # of one that was killed
+    assert pathcast("steer", "up", "--listen", listen).returncode == 0
+    done = pathcast("steer", "down", "--json")
+    assert done.returncode == 1
+    [told] = json.loads(done.stdout)["not_removed"]
+    assert told == (
+        f"not removed: entries of steer steer in s7: not connected to {listen}; if they are no more, remove {file}"
+    )
+    assert told in done.stderr
+    assert load(file).switches == {"s7": 7}
+    file.unlink()
     assert site.empty()
 
 

@@ -157,6 +157,13 @@ SEC("struct_ops") void BPF_PROG(cc_state, struct sock *sk, u8 state)
 		m->clamped = 0;
 }
 
+static __always_inline void unpace(struct sock *sk, struct mem *m)
+{
+	m->paced = 0;
+	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul) /* the application may ask too */
+		sk->sk_pacing_status = SK_PACING_NONE;
+}
+
 SEC("struct_ops") u32 BPF_PROG(cc_send, struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -182,9 +189,7 @@ SEC("struct_ops") u32 BPF_PROG(cc_send, struct sock *sk)
 	} else if (m->paced && tp->tcp_wstamp_ns <= tp->tcp_clock_cache) {
 		/* TCP would go on to pace, with a timer for each packet. Not before the last gap is over: packets that leave
 		 * within it are stamped with its end, and their RTT would be too short */
-		m->paced = 0;
-		if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul) /* the application may ask too */
-			sk->sk_pacing_status = SK_PACING_NONE;
+		unpace(sk, m);
 	}
 	if (!burst)
 		return 2;
@@ -203,6 +208,13 @@ SEC("struct_ops") void BPF_PROG(cc_release, struct sock *sk)
 	struct mem *m = get(sk);
 	if (!m)
 		return;
+#if HAS(FLOW_SEND)
+	/* the flow may go on under another one */
+	if (m->clamped && tcp_sk(sk)->snd_cwnd == m->clamped)
+		tcp_sk(sk)->snd_cwnd = m->window;
+	if (m->paced)
+		unpace(sk, m);
+#endif
 	RECORDED(m, CALL_RELEASE, 0, 0, call_release(&m->f, &m->s));
 	leave(m);
 	delist(sk, m);

@@ -5,14 +5,43 @@ mod live;
 mod own;
 
 use std::fs;
+use std::io::Write;
+use std::mem::zeroed;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use libbpf_rs::{MapCore, MapType, ObjectBuilder};
-use live::{Bulk, NEW, TWO, able, name, network, protocols, scenario, until};
+use libbpf_rs::{Link, MapCore, MapType, Object, ObjectBuilder};
+use live::{Bulk, NEW, TWO, able, name, network, protocols, scenario, socket, until};
+use pathcast_emu::inside;
 use pathcast_kernel::registered;
+use socket2::{Protocol, SockRef};
 
 const PACKAGE: &str = env!("CARGO_MANIFEST_DIR");
+/// A window that stays, of which every opportunity sends one packet.
+const STILL: &str = r#"
+#include "flow.h"
+#define still_hooks (FLOW_INIT | FLOW_GROW | FLOW_SEND)
+#define still_PARAMS(P) P(window, 100, 1, 1000, "packets", "of the test's")
+struct still_params { still_PARAMS(FLOW_PARAM_FIELD) };
+struct still_state { u32 unused; };
+FLOW_FN void still_init(struct flow *f, struct still_state *s, const struct still_params *p)
+{
+	(void)s;
+	f->cwnd = p->window;
+}
+FLOW_FN void still_grow(struct flow *f, const struct flow_ack *a, struct still_state *s, const struct still_params *p)
+{
+	(void)a, (void)s;
+	f->cwnd = p->window;
+}
+FLOW_FN void still_send(struct flow *f, struct still_state *s, const struct still_params *p)
+{
+	(void)s, (void)p;
+	f->burst = 1;
+}
+"#;
 
 fn clang(arguments: &[&str]) -> Vec<u8> {
     let flags = env!("PATHCAST_CLANG_FLAGS").split('\t');
@@ -59,19 +88,12 @@ fn it_is_what_the_file_of_each_controller_is() {
     assert!(compared > 10, "{compared}");
 }
 
-#[test]
-fn it_serves_flows_and_goes() {
-    let what = "a controller of one's own in the kernel";
-    if !able(what) {
-        return;
-    }
-    let Some(network) = network(what, &name(), &scenario(&TWO, "50 packets")) else { return };
-    let header = fs::canonicalize(format!("{PACKAGE}/../../examples/own_controller/aimd.h")).unwrap();
-    let program = file("aimd.bpf.c", &own::program("aimd", &header));
+/// The controller of a header, under a name.
+fn load(controller: &str, header: &Path, kernel: &str) -> (Object, Link) {
+    let program = file(&format!("{controller}.bpf.c"), &own::program(controller, header));
     let built = program.with_extension("o");
     clang(&["-c", program.to_str().unwrap(), "-o", built.to_str().unwrap()]);
     let mut open = ObjectBuilder::default().open_file(&built).unwrap();
-    let kernel = name();
     for mut map in open.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
         let ops = map.initial_value_mut().unwrap();
         let at = ops.windows(14).position(|bytes| bytes == b"pc_placeholder").unwrap();
@@ -80,6 +102,46 @@ fn it_serves_flows_and_goes() {
     }
     let mut object = open.load().unwrap();
     let link = object.maps_mut().find(|map| map.map_type() == MapType::StructOps).unwrap().attach_struct_ops().unwrap();
+    (object, link)
+}
+
+#[test]
+fn a_controller_that_is_replaced_gives_the_window_back_that_it_lowered_for_a_burst() {
+    let what = "another controller in the middle of a window";
+    if !able(what) {
+        return;
+    }
+    let Some(network) = network(what, &name(), &scenario(&[("100Mbit", "300ms")], "200 packets")) else { return };
+    let kernel = name();
+    let (_object, _link) = load("still", &file("still.h", STILL), &kernel);
+    let d = network.describe();
+    let listener = inside(&d.server, || TcpListener::bind(SocketAddr::new(d.paths[0].remote, 0)).unwrap()).unwrap();
+    let near = inside(&d.client, || socket(Protocol::TCP, Some(&kernel))).unwrap();
+    near.connect(&listener.local_addr().unwrap().into()).unwrap();
+    let mut near = TcpStream::from(near);
+    near.write_all(&[7; 8 * 1448]).unwrap();
+    SockRef::from(&near).set_tcp_congestion(b"reno").unwrap();
+    // SAFETY: zeros are valid, and a place of that size
+    let window = unsafe {
+        let mut info: libc::tcp_info = zeroed();
+        let mut size = size_of_val(&info) as libc::socklen_t;
+        let place = (&raw mut info).cast();
+        assert_eq!(libc::getsockopt(near.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, place, &mut size), 0);
+        info.tcpi_snd_cwnd
+    };
+    assert!(window >= 100, "{window}");
+}
+
+#[test]
+fn it_serves_flows_and_goes() {
+    let what = "a controller of one's own in the kernel";
+    if !able(what) {
+        return;
+    }
+    let Some(network) = network(what, &name(), &scenario(&TWO, "50 packets")) else { return };
+    let header = fs::canonicalize(format!("{PACKAGE}/../../examples/own_controller/aimd.h")).unwrap();
+    let kernel = name();
+    let (object, link) = load("aimd", &header, &kernel);
     assert!(registered().contains(&kernel));
     for &protocol in protocols() {
         let bulk = Bulk::start(&network, protocol, &kernel);

@@ -25,7 +25,7 @@ struct orders orders SEC(".data.orders") = {};
 struct path {
 	u32 local[4], remote[4]; /* IPv6, or IPv4 as ::ffff:a.b.c.d */
 	u32 mptcp;
-	char control[NAME]; /* the controller that the kernel said was in force, when last asked */
+	char control[NAME]; /* the controller that the kernel said was in force, when last asked, or that it will have */
 };
 struct use { /* in bytes, but for the first two and the last */
 	u64 flows, joins;
@@ -66,6 +66,13 @@ static __always_inline void take_control(struct bpf_sock_ops *ops)
 {
 	if (orders.control[0])
 		bpf_setsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, orders.control, NAME);
+}
+
+/* A controller of pathcast's comes when the connection stands: the kernel, which gives the first window then, calls `init` for
+ * one that comes before at once, and never again. Another may have to say in the SYN that it needs ECN. */
+static __always_inline _Bool comes_later(void)
+{
+	return orders.control[0] == 'p' && orders.control[1] == 'c' && orders.control[2] == '_';
 }
 
 /* Nothing is said of the pace until there was a bound: the program may have one of its own. */
@@ -154,7 +161,10 @@ static __always_inline void begun(struct bpf_sock_ops *ops, struct tcp_sock *tp)
 		if (BPF_CORE_READ_BITFIELD_PROBED(subflow, request_join))
 			return;
 	}
-	bpf_getsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, f.path.control, NAME);
+	if (comes_later())
+		__builtin_memcpy(f.path.control, orders.control, NAME);
+	else
+		bpf_getsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, f.path.control, NAME);
 	addresses(ops, &f.path);
 	f.ports = FIELD(ops, local_port) << 16 | bpf_ntohl(FIELD(ops, remote_port));
 	f.state = TCP_SYN_SENT;
@@ -173,7 +183,7 @@ static __always_inline void established(struct bpf_sock_ops *ops, struct tcp_soc
 	if (before)
 		f.use.timeouts = before->use.timeouts;
 
-	take_control(ops); /* again: Multipath TCP may have given a subflow its connection's controller */
+	take_control(ops); /* perhaps again: Multipath TCP may have given a subflow its connection's controller */
 	bpf_getsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, f.path.control, NAME);
 	take_pace(ops, 0);
 	if (orders.control[0] && !same_name(f.path.control, orders.control))
@@ -255,7 +265,8 @@ int launch(struct bpf_sock_ops *ops)
 
 	switch (ops->op) {
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
-		take_control(ops);
+		if (!comes_later())
+			take_control(ops);
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:

@@ -89,16 +89,30 @@ fn ip(arguments: &[&str]) -> Result<Vec<u8>, LaunchError> {
     }
 }
 
-/// (id, address) of every endpoint for subflows from any port.
-fn present() -> Result<Vec<(u64, IpAddr)>, LaunchError> {
+/// An endpoint that is there.
+struct Present {
+    id: u64,
+    address: IpAddr,
+    backup: bool,
+}
+
+/// Every endpoint for subflows from any port.
+fn present() -> Result<Vec<Present>, LaunchError> {
     let text = ip(&["-j", "mptcp", "endpoint", "show"])?;
     let all: Vec<serde_json::Value> = serde_json::from_slice(&text).unwrap_or_default();
     // a flag is a key, or a word in a list, depending on the version of `ip`
-    let subflow = |e: &serde_json::Value| {
-        e["subflow"] == true || e["flags"].as_array().is_some_and(|f| f.iter().any(|f| f == "subflow"))
+    let has = |e: &serde_json::Value, flag: &str| {
+        e[flag] == true || e["flags"].as_array().is_some_and(|f| f.iter().any(|f| f == flag))
     };
-    let read = |e: &serde_json::Value| Some((e["id"].as_u64()?, e["address"].as_str()?.parse().ok()?));
-    Ok(all.iter().filter(|e| subflow(e) && e["port"].is_null()).filter_map(read).collect())
+    let read = |e: &serde_json::Value| {
+        let address = e["address"].as_str()?.parse().ok()?;
+        Some(Present { id: e["id"].as_u64()?, address, backup: has(e, "backup") })
+    };
+    Ok(all.iter().filter(|e| has(e, "subflow") && e["port"].is_null()).filter_map(read).collect())
+}
+
+fn find(address: IpAddr) -> Result<Option<Present>, LaunchError> {
+    Ok(present()?.into_iter().find(|e| e.address == address))
 }
 
 fn add(address: IpAddr) -> Result<(), LaunchError> {
@@ -111,7 +125,7 @@ fn add(address: IpAddr) -> Result<(), LaunchError> {
 }
 
 fn delete(address: IpAddr) -> Result<bool, LaunchError> {
-    let Some((id, _)) = present()?.into_iter().find(|(_, a)| *a == address) else { return Ok(false) };
+    let Some(Present { id, .. }) = find(address)? else { return Ok(false) };
     ip(&["mptcp", "endpoint", "delete", "id", &id.to_string()]).map(|_| true)
 }
 
@@ -162,12 +176,12 @@ impl Endpoints {
         let there = present()?;
         let mut stay = Stay::default();
         for held in self.held.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
-            let has = there.iter().any(|(_, a)| *a == held.address);
+            let has = there.iter().find(|e| e.address == held.address);
             match (wanted.contains(&held.address), held.file.is_some()) {
-                (true, true) => held.want(has)?,
+                (true, true) => held.want(has.is_some())?,
                 (true, false) => held.take()?,
                 (false, true) => held.leave(has, &mut stay)?,
-                (false, false) if has => stay.shared.push(held.address),
+                (false, false) if has.is_some() => stay.shared.push(held.address),
                 (false, false) => {}
             }
         }
@@ -180,7 +194,7 @@ impl Held {
     fn take(&mut self) -> Result<(), LaunchError> {
         // alone while it is decided whether the endpoint is there
         let file = self.file.insert(lock_alone(&self.path)?); // from here on a failure undoes it
-        if !present()?.iter().any(|(_, a)| *a == self.address) {
+        if find(self.address)?.is_none() {
             Mark::Made.write(&self.path)?;
             add(self.address)?;
         }
@@ -204,13 +218,13 @@ impl Held {
     }
 
     /// Does without it, unless another run uses it.
-    fn leave(&mut self, has: bool, stay: &mut Stay) -> Result<(), LaunchError> {
+    fn leave(&mut self, has: Option<&Present>, stay: &mut Stay) -> Result<(), LaunchError> {
         let Some(file) = &self.file else { return Ok(()) };
         if lock::take(file, &self.path, Hold::Alone, Duration::ZERO).is_err() {
             // the last of the others removes it. Until then our subflows stay too: endpoints are of all connections of
             // the namespace, and the kernel closes a single subflow only for a path manager in user space
             self.file = None;
-            stay.shared.extend(has.then_some(self.address));
+            stay.shared.extend(has.map(|e| e.address));
             return Ok(());
         }
         let done = self.leave_alone(has, stay);
@@ -221,18 +235,20 @@ impl Held {
     }
 
     /// The same, locked alone.
-    fn leave_alone(&mut self, has: bool, stay: &mut Stay) -> Result<(), LaunchError> {
-        match (Mark::of(&self.path), &self.file) {
-            (Mark::Made, Some(file)) => {
+    fn leave_alone(&mut self, has: Option<&Present>, stay: &mut Stay) -> Result<(), LaunchError> {
+        match (Mark::of(&self.path), &self.file, has) {
+            (Mark::Made, Some(file), _) => {
                 if release(self.address, &self.path, file)? {
                     // the first subflow of a connection, which may have begun before the endpoint was there
                     let _ = ip(&["mptcp", "endpoint", "delete", "id", "0", &self.address.to_string()]);
                 }
                 self.file = None;
             }
-            _ if has => {
-                Mark::Quiet.write(&self.path)?;
-                change(self.address, "backup")?;
+            (_, _, Some(there)) => {
+                if !there.backup {
+                    Mark::Quiet.write(&self.path)?;
+                    change(self.address, "backup")?;
+                }
                 stay.backups.push(self.address);
             }
             _ => {}
@@ -246,7 +262,7 @@ impl Held {
 enum Mark {
     /// It was there, and is as it was.
     Foreign,
-    /// It was there, and pathcast has made it a backup.
+    /// It was there and no backup, and pathcast has made it one.
     Quiet,
     /// pathcast has made it.
     Made,
@@ -275,7 +291,7 @@ impl Mark {
 }
 
 fn change(address: IpAddr, flag: &str) -> Result<bool, LaunchError> {
-    let Some((id, _)) = present()?.into_iter().find(|(_, a)| *a == address) else { return Ok(false) };
+    let Some(Present { id, .. }) = find(address)? else { return Ok(false) };
     ip(&["mptcp", "endpoint", "change", "id", &id.to_string(), flag]).map(|_| true)
 }
 
@@ -349,7 +365,7 @@ mod tests {
     }
 
     fn there() -> Vec<IpAddr> {
-        present().unwrap().into_iter().map(|(_, address)| address).collect()
+        present().unwrap().into_iter().map(|e| e.address).collect()
     }
 
     #[test]
@@ -391,6 +407,23 @@ mod tests {
             assert!(backup());
             drop(theirs);
             assert_eq!((there(), backup()), (vec![address], false));
+        });
+    }
+
+    #[test]
+    fn what_the_user_has_made_a_backup_stays_one() {
+        apart("backup-endpoint", |directory| {
+            let address: IpAddr = [10, 8, 2, 1].into();
+            ip(&["mptcp", "endpoint", "add", "10.8.2.1", "subflow", "backup"]).unwrap();
+            let backup = || String::from_utf8(ip(&["mptcp", "endpoint", "show"]).unwrap()).unwrap().contains("backup");
+            let ours = Endpoints::add(&[address], directory).unwrap();
+            for wanted in [vec![], vec![], vec![address], vec![]] {
+                let backups = if wanted.is_empty() { vec![address] } else { vec![] };
+                assert_eq!(ours.keep(&wanted).unwrap(), Stay { backups, ..Stay::default() });
+                assert!(backup());
+            }
+            drop(ours);
+            assert_eq!((there(), backup()), (vec![address], true));
         });
     }
 }

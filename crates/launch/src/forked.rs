@@ -13,6 +13,7 @@ use crate::beginnings;
 use crate::ending;
 use crate::lines::{Lines, Verdict, settle};
 use crate::listener::take_over;
+use crate::task::Path;
 
 /// Sockets asked for: made with Multipath TCP, and left to the kernel because that failed.
 pub(crate) struct Counts {
@@ -87,48 +88,6 @@ impl Manager {
             libc::close(file);
             libc::flock(self.lock, libc::LOCK_UN);
             made
-        }
-    }
-}
-
-/// Room for `/proc/<number>/ns/net` and its 0.
-struct Path {
-    bytes: [u8; 48],
-    /// Length of `/proc/<number>`.
-    stem: usize,
-}
-
-impl Path {
-    fn of(task: u32) -> Path {
-        let mut digits = [0u8; 10];
-        let (mut n, mut rest) = (0, task);
-        loop {
-            digits[n] = b'0' + (rest % 10) as u8;
-            n += 1;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        let mut path = Path { bytes: [0; 48], stem: 6 + n };
-        for (to, from) in path.bytes.iter_mut().zip(b"/proc/".iter().chain(digits[..n].iter().rev())) {
-            *to = *from;
-        }
-        path
-    }
-
-    fn below(mut self, tail: &[u8]) -> Path {
-        for (to, from) in self.bytes[self.stem..47].iter_mut().zip(tail) {
-            *to = *from;
-        }
-        self
-    }
-
-    fn stat(&self) -> Option<libc::stat> {
-        // SAFETY: a string with a final zero, and a place for the answer
-        unsafe {
-            let mut answer: libc::stat = zeroed();
-            (libc::stat(self.bytes.as_ptr().cast(), &mut answer) == 0).then_some(answer)
         }
     }
 }
@@ -241,13 +200,11 @@ impl Forked {
         // SAFETY: as in `serve`
         unsafe {
             let valid = || libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID as _, &raw const call.id) == 0;
-            let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-            let socket = |domain| self.socket(call.pid, domain, kind, libc::IPPROTO_TCP);
+            let socket = |domain, kind| self.socket(call.pid, domain, kind | libc::SOCK_NONBLOCK, 0);
             let mut reply: libc::seccomp_notif_resp = zeroed();
             reply.id = call.id;
             if self.beginnings >= 0 {
-                let udp = |domain| self.socket(call.pid, domain, libc::SOCK_DGRAM, 0);
-                if let Some(ends) = settle(call.pid, &call.data.args, valid, udp) {
+                if let Some(ends) = settle(call.pid, &call.data.args, valid, socket) {
                     beginnings::tell(self.beginnings, call.id, ends);
                 }
                 reply.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as _;
@@ -329,19 +286,5 @@ impl Forked {
             }
             fd
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_of_tasks_are_written_without_allocation() {
-        for (task, text) in [(0, "/proc/0/ns/net"), (7, "/proc/7/ns/net"), (u32::MAX, "/proc/4294967295/ns/net")] {
-            let path = Path::of(task).below(b"/ns/net");
-            assert_eq!(std::ffi::CStr::from_bytes_until_nul(&path.bytes).unwrap().to_str(), Ok(text));
-        }
-        assert!(Path::of(std::process::id()).stat().is_some());
     }
 }

@@ -22,6 +22,7 @@
 //!   error from them under `mptcp`. Programs that use seccomp user notification themselves cannot have a second listener.
 //! - Under `mptcp` socket(2) can be interrupted (EINTR) by a signal whose handler was installed without SA_RESTART.
 //! - In a run inside of a run the outer controller prevails, and Multipath TCP can be asked for only once.
+//! - What connects without connect(2), by sendto(MSG_FASTOPEN) or io_uring, begins over the line of its route.
 //! - A program without room for another descriptor gets the kernel's own EMFILE. 32-bit programs stay with plain TCP.
 
 mod account;
@@ -47,6 +48,7 @@ mod signals;
 mod spawn;
 mod steered;
 mod stop;
+mod task;
 mod terminal;
 mod typing;
 mod wait;

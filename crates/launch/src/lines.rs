@@ -6,6 +6,8 @@ use std::mem::zeroed;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::RawFd;
 
+use crate::task::take;
+
 /// How long the line of the route is alone [ms] (RFC 8305, section 5) …
 const ALONE_MS: i32 = 250;
 /// … and how long all together may take before the program goes on waiting by itself.
@@ -17,7 +19,6 @@ pub(crate) const MOST: usize = 9;
 const KNOWN: usize = 16;
 /// TCP_USER_TIMEOUT of a connection that only asks [ms]: by it the eBPF program knows that it is none of the program's.
 const ASKS: libc::c_int = 0x6173_6b73;
-const PIDFD_THREAD: libc::c_uint = libc::O_EXCL as libc::c_uint;
 
 /// An address with its length, as the kernel takes it.
 #[derive(Clone, Copy)]
@@ -200,7 +201,8 @@ impl Lines {
         self.count > 1
     }
 
-    /// Of a connect(2) of task `pid`; `valid` says whether it still waits, `socket` makes a TCP socket where it is.
+    /// Of a connect(2) of task `pid`; `valid` says whether it still waits, `socket` makes a socket of a family and a type
+    /// where it is.
     ///
     /// # Safety
     /// To be called with the arguments of such a call, in a process that may look into the caller.
@@ -209,7 +211,7 @@ impl Lines {
         pid: u32,
         arguments: &[u64; 6],
         valid: impl Fn() -> bool,
-        socket: impl Fn(libc::c_int) -> RawFd,
+        socket: impl Fn(libc::c_int, libc::c_int) -> RawFd,
     ) -> Verdict {
         let Some((fd, to)) = wanted(pid, arguments) else { return Verdict::Continue };
         let verdict = if valid() && free_stream(fd) { self.begin(fd, &to, socket) } else { Verdict::Continue };
@@ -218,14 +220,14 @@ impl Lines {
         verdict
     }
 
-    fn begin(&mut self, fd: RawFd, to: &Address, socket: impl Fn(libc::c_int) -> RawFd) -> Verdict {
+    fn begin(&mut self, fd: RawFd, to: &Address, socket: impl Fn(libc::c_int, libc::c_int) -> RawFd) -> Verdict {
         let now = now_ms();
         if self.bounded() {
             return self.begin_within(fd, to, now, socket);
         }
         if let Some(known) = self.known.iter().find(|k| k.until > now && k.to == to.octets()) {
             if let Some(own) = self.own.get(known.from) {
-                bind(fd, own);
+                bind(fd, own); // where it fails the route chooses, as without us
             }
             return Verdict::Continue;
         }
@@ -246,17 +248,30 @@ impl Lines {
 
     /// From the first of the allowed addresses from which the far end answers; the route has no say. Where none of them
     /// can be, the host is not reachable.
-    fn begin_within(&mut self, fd: RawFd, to: &Address, now: u64, socket: impl Fn(libc::c_int) -> RawFd) -> Verdict {
+    fn begin_within(
+        &mut self,
+        fd: RawFd,
+        to: &Address,
+        now: u64,
+        socket: impl Fn(libc::c_int, libc::c_int) -> RawFd,
+    ) -> Verdict {
         let (allowed, plain) = (self.allowed, to.plain());
         let may = |place: usize| allowed >> place & 1 == 1 && self.own[place].family() == plain.family();
+        if name(fd).port() != 0 {
+            // the program has bound it to a port, and cannot have it bound anew: its route counts
+            let own = route(&plain, &socket).map_or([0; 16], |own| own.octets());
+            let ours = (0..self.count).any(|place| may(place) && self.own[place].octets() == own);
+            return if ours { Verdict::Continue } else { Verdict::Done(libc::ENETUNREACH) };
+        }
         let known = self.known.iter().find(|k| k.until > now && k.to == to.octets());
-        if let Some(place) = known.map(|k| k.from).filter(|&from| from < self.count && may(from)) {
-            bind(fd, &self.own[place]);
+        if let Some(place) = known.map(|k| k.from).filter(|&from| from < self.count && may(from))
+            && bind(fd, &self.own[place])
+        {
             return Verdict::Continue;
         }
         let mut polls = [libc::pollfd { fd: -2, events: libc::POLLOUT, revents: 0 }; MOST + 1];
-        let Some(first) = (0..self.count).find(|&place| may(place)) else { return Verdict::Done(libc::ENETUNREACH) };
-        if (0..self.count).filter(|&place| may(place)).count() > 1 {
+        let several = (0..self.count).filter(|&place| may(place)).count() > 1;
+        if several {
             for place in (0..self.count).filter(|&place| may(place)) {
                 polls[place].fd = ask(&self.own[place], &plain, &socket);
             }
@@ -271,9 +286,10 @@ impl Lines {
                 if polls[place].fd < 0 || polls[place].revents == 0 {
                     continue;
                 }
-                if matches!(connect(polls[place].fd, &plain), 0 | libc::EISCONN | libc::ECONNREFUSED) {
+                if matches!(connect(polls[place].fd, &plain), 0 | libc::EISCONN | libc::ECONNREFUSED)
+                    && bind(fd, &self.own[place])
+                {
                     close_all(&mut polls);
-                    bind(fd, &self.own[place]);
                     return self.found(to, place, Verdict::Continue);
                 }
                 // SAFETY: ours
@@ -282,11 +298,21 @@ impl Lines {
             }
         }
         close_all(&mut polls);
-        bind(fd, &self.own[first]);
-        Verdict::Continue
+        // an address may have gone with its line
+        match (0..self.count).find(|&place| may(place) && bind(fd, &self.own[place])) {
+            Some(place) if several => self.found(to, place, Verdict::Continue),
+            Some(_) => Verdict::Continue,
+            None => Verdict::Done(libc::ENETUNREACH),
+        }
     }
 
-    fn race(&mut self, fd: RawFd, to: &Address, at_once: bool, socket: impl Fn(libc::c_int) -> RawFd) -> Verdict {
+    fn race(
+        &mut self,
+        fd: RawFd,
+        to: &Address,
+        at_once: bool,
+        socket: impl Fn(libc::c_int, libc::c_int) -> RawFd,
+    ) -> Verdict {
         let begun = now_ms();
         let mut polls = [libc::pollfd { fd: -1, events: libc::POLLOUT, revents: 0 }; MOST + 1];
         let mut failed = 0;
@@ -317,11 +343,12 @@ impl Lines {
                 unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as _, left) };
             } else if !alone {
                 close_all(&mut polls);
-                return match failed {
+                let verdict = match failed {
                     0 if at_once => Verdict::Done(libc::EINPROGRESS),
                     0 => Verdict::Continue, // the kernel goes on waiting for the same connection
                     error => Verdict::Done(error),
                 };
+                return self.found(to, MOST, verdict); // or all others would wait for each that tries again
             }
             for place in (0..=MOST).rev() {
                 if polls[place].fd < 0 || polls[place].revents == 0 {
@@ -362,8 +389,13 @@ impl Lines {
     }
 
     fn found(&mut self, to: &Address, from: usize, verdict: Verdict) -> Verdict {
-        self.known[self.next] = Known { to: to.octets(), from, until: now_ms() + HOLDS_MS };
-        self.next = (self.next + 1) % KNOWN;
+        let found = Known { to: to.octets(), from, until: now_ms() + HOLDS_MS };
+        if let Some(known) = self.known.iter_mut().find(|k| k.to == found.to) {
+            *known = found;
+        } else {
+            self.known[self.next] = found;
+            self.next = (self.next + 1) % KNOWN;
+        }
         verdict
     }
 }
@@ -390,7 +422,7 @@ fn wanted(pid: u32, arguments: &[u64; 6]) -> Option<(RawFd, Address)> {
 
 /// Both ends of the connection that a connect(2) of task `pid` begins, as IPv6 addresses with ports: of a socket of Multipath
 /// TCP that has no address yet, which gets that of the route and a port. `valid` says whether it still waits, `socket` makes a
-/// UDP socket where it is.
+/// socket of a family and a type where it is.
 ///
 /// # Safety
 /// As [`Lines::connect`].
@@ -398,7 +430,7 @@ pub(crate) unsafe fn settle(
     pid: u32,
     arguments: &[u64; 6],
     valid: impl Fn() -> bool,
-    socket: impl Fn(libc::c_int) -> RawFd,
+    socket: impl Fn(libc::c_int, libc::c_int) -> RawFd,
 ) -> Option<[([u8; 16], u16); 2]> {
     let (fd, to) = wanted(pid, arguments)?;
     let found = || {
@@ -406,11 +438,7 @@ pub(crate) unsafe fn settle(
         {
             return None;
         }
-        let route = socket(to.family());
-        let own = (route >= 0 && connect(route, &to) == 0).then(|| name(route));
-        // SAFETY: ours, or a number that is none
-        unsafe { libc::close(route) };
-        let mut own = own?;
+        let mut own = route(&to, &socket)?;
         own.set_port(0);
         // SAFETY: a valid address
         let bound = unsafe { libc::bind(fd, own.as_ptr(), own.length) } == 0;
@@ -421,23 +449,6 @@ pub(crate) unsafe fn settle(
     // SAFETY: ours
     unsafe { libc::close(fd) };
     found
-}
-
-/// The caller's descriptor, here too; negative when it cannot be had.
-fn take(task: u32, number: RawFd) -> RawFd {
-    // SAFETY: plain numbers
-    unsafe {
-        let mut process = libc::syscall(libc::SYS_pidfd_open, task, PIDFD_THREAD) as RawFd;
-        if process < 0 {
-            process = libc::syscall(libc::SYS_pidfd_open, task, 0) as RawFd; // before Linux 6.9: first threads only
-        }
-        if process < 0 {
-            return -1;
-        }
-        let fd = libc::syscall(libc::SYS_pidfd_getfd, process, number, 0) as RawFd;
-        libc::close(process);
-        fd
-    }
 }
 
 /// Is it a stream of TCP or Multipath TCP with no address of its own yet?
@@ -464,14 +475,24 @@ fn name(fd: RawFd) -> Address {
     own
 }
 
-fn bind(fd: RawFd, own: &Address) {
+/// The address that the route to there gives.
+fn route(to: &Address, socket: &impl Fn(libc::c_int, libc::c_int) -> RawFd) -> Option<Address> {
+    let fd = socket(to.family(), libc::SOCK_DGRAM);
+    let own = (fd >= 0 && connect(fd, to) == 0).then(|| name(fd));
+    // SAFETY: ours, or a number that is none
+    unsafe { libc::close(fd) };
+    own
+}
+
+/// Says whether it is bound.
+fn bind(fd: RawFd, own: &Address) -> bool {
     let own = own.of_family(name(fd).family());
     let one: libc::c_int = 1;
-    // SAFETY: valid addresses; where it fails the route chooses, as without us
+    // SAFETY: valid addresses
     unsafe {
         let size = size_of_val(&one) as libc::socklen_t;
         libc::setsockopt(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, (&raw const one).cast(), size);
-        libc::bind(fd, own.as_ptr(), own.length);
+        libc::bind(fd, own.as_ptr(), own.length) == 0
     }
 }
 
@@ -483,8 +504,8 @@ fn connect(fd: RawFd, to: &Address) -> i32 {
 /// A connection that only asks whether the host is there; -2 where it cannot be begun. The far end's program does not
 /// hear of it, since it might take this one for the only one that it takes: the last ACK of the handshake is put off, as
 /// if data came with it, and the end comes before.
-fn ask(own: &Address, to: &Address, socket: &impl Fn(libc::c_int) -> RawFd) -> RawFd {
-    let fd = socket(to.family());
+fn ask(own: &Address, to: &Address, socket: &impl Fn(libc::c_int, libc::c_int) -> RawFd) -> RawFd {
+    let fd = socket(to.family(), libc::SOCK_STREAM);
     if fd < 0 {
         return -2;
     }
@@ -504,9 +525,8 @@ fn ask(own: &Address, to: &Address, socket: &impl Fn(libc::c_int) -> RawFd) -> R
             size_of_val(&one) as _,
         );
     }
-    bind(fd, own);
-    match connect(fd, to) {
-        0 | libc::EINPROGRESS => fd,
+    match bind(fd, own).then(|| connect(fd, to)) {
+        Some(0 | libc::EINPROGRESS) => fd,
         _ => {
             // SAFETY: ours
             unsafe { libc::close(fd) };
@@ -528,6 +548,12 @@ fn close_all(polls: &mut [libc::pollfd; MOST + 1]) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::net::{SocketAddr, TcpStream};
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+    use socket2::{Domain, Socket, Type};
+
     use super::*;
 
     #[test]
@@ -556,31 +582,113 @@ mod tests {
         }
     }
 
+    /// A socket of TCP over IPv4; closed with what is returned.
+    fn stream() -> OwnedFd {
+        // SAFETY: plain numbers; a descriptor that is nobody else's
+        unsafe { OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0)) }
+    }
+
+    fn make(domain: libc::c_int, kind: libc::c_int) -> RawFd {
+        // SAFETY: plain numbers
+        unsafe { libc::socket(domain, kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) }
+    }
+
+    fn lines(own: &[&str], allowed: u64) -> Lines {
+        let own: Vec<IpAddr> = own.iter().map(|a| a.parse().unwrap()).collect();
+        Lines { allowed, ..Lines::new(&own) }
+    }
+
+    #[test]
+    fn where_the_allowed_addresses_are_gone_no_barred_one_carries_the_connection() {
+        let to = Address::of("127.0.0.9".parse().unwrap()).at(5275);
+        // the first two are none of this host's; with one that is allowed nobody is asked, with two both are
+        for (own, allowed) in
+            [(["203.0.113.1", "127.0.0.3"].as_slice(), 0b01), (&["203.0.113.1", "203.0.113.2", "127.0.0.3"], 0b011)]
+        {
+            let mut lines = lines(own, allowed);
+            lines.known[0] = Known { to: to.octets(), from: 0, until: u64::MAX };
+            for _ in 0..2 {
+                let fd = stream();
+                assert_eq!(lines.begin(fd.as_raw_fd(), &to, make), Verdict::Done(libc::ENETUNREACH), "{own:?}");
+                assert!(name(fd.as_raw_fd()).is_unspecified());
+                lines.known[0].until = 0;
+            }
+        }
+        // what is left of them is taken
+        let (mut lines, fd) = (lines(&["203.0.113.1", "127.0.0.2", "127.0.0.3"], 0b011), stream());
+        assert_eq!(lines.begin(fd.as_raw_fd(), &to, make), Verdict::Continue);
+        assert_eq!(name(fd.as_raw_fd()).octets(), lines.own[1].octets());
+    }
+
+    #[test]
+    fn a_socket_with_a_port_of_its_own_goes_by_its_route_where_that_is_allowed() {
+        let to = Address::of("127.0.0.9".parse().unwrap()).at(5275);
+        for (allowed, verdict) in [(0b01, Verdict::Continue), (0b10, Verdict::Done(libc::ENETUNREACH))] {
+            let fd = stream();
+            let any = Address::of("0.0.0.0".parse().unwrap());
+            // SAFETY: a valid address
+            assert_eq!(unsafe { libc::bind(fd.as_raw_fd(), any.as_ptr(), any.length) }, 0);
+            assert_eq!(lines(&["127.0.0.1", "127.0.0.3"], allowed).begin(fd.as_raw_fd(), &to, make), verdict);
+        }
+    }
+
+    #[test]
+    fn a_silent_host_is_asked_once_for_a_while() {
+        // it has room for one connection only
+        let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        listener.bind(&"127.0.0.9:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+        listener.listen(0).unwrap();
+        let at = listener.local_addr().unwrap().as_socket().unwrap();
+        let _fills = TcpStream::connect(at).unwrap();
+        let to = Address::of(at.ip()).at(at.port());
+        for allowed in [u64::MAX, 0b011] {
+            let mut lines = lines(&["127.0.0.2", "127.0.0.3", "127.0.0.4"], allowed);
+            let asked = Cell::new(0);
+            let counted = |domain, kind| {
+                asked.set(asked.get() + 1);
+                make(domain, kind)
+            };
+            assert_eq!(lines.begin(stream().as_raw_fd(), &to, counted), Verdict::Continue);
+            let before = asked.get();
+            assert!(before > 1);
+            lines.known.iter_mut().filter(|k| k.to == to.octets()).for_each(|k| k.until = u64::MAX);
+            assert_eq!(lines.begin(stream().as_raw_fd(), &to, counted), Verdict::Continue);
+            assert_eq!(asked.get(), before, "{allowed}");
+        }
+    }
+
+    #[test]
+    fn the_last_that_was_found_of_a_host_holds() {
+        let to = Address::of("198.51.100.1".parse().unwrap());
+        let mut lines = lines(&["127.0.0.2", "127.0.0.3"], 0b11);
+        for from in [MOST, 1, 0] {
+            lines.found(&to, from, Verdict::Continue);
+            let known: Vec<_> = lines.known.iter().filter(|k| k.to == to.octets()).map(|k| k.from).collect();
+            assert_eq!(known, [from]);
+        }
+    }
+
     /// As the sockets of Java are: of IPv6, also to a host of IPv4.
     #[test]
     fn an_ipv6_socket_to_an_ipv4_host_begins_from_the_allowed_address() {
         let listener = std::net::TcpListener::bind("127.0.0.9:0").unwrap();
         let to = Address::of("::ffff:127.0.0.9".parse().unwrap()).at(listener.local_addr().unwrap().port());
-        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
-        // SAFETY: plain numbers
-        let make = |domain, more| unsafe { libc::socket(domain, kind | more, libc::IPPROTO_TCP) };
         for (own, allowed, from) in [
             (["127.0.0.2", "127.0.0.3"].as_slice(), 0b10, ["127.0.0.3"].as_slice()),
             (&["::1", "127.0.0.3"], 0b10, &["127.0.0.3"]),
             // both are asked
             (&["127.0.0.2", "127.0.0.3", "127.0.0.4"], 0b110, &["127.0.0.3", "127.0.0.4"]),
         ] {
-            let own: Vec<IpAddr> = own.iter().map(|a| a.parse().unwrap()).collect();
             let from: Vec<_> = from.iter().map(|a| Address::of(a.parse().unwrap()).octets()).collect();
-            let mut lines = Lines::new(&own);
-            lines.allowed = allowed;
+            let mut lines = lines(own, allowed);
             // first as nobody knows of the far end, then as it is known
             for _ in 0..2 {
-                let fd = make(libc::AF_INET6, 0);
+                // SAFETY: plain numbers
+                let fd = unsafe { libc::socket(libc::AF_INET6, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) };
                 if fd < 0 {
                     return println!("SKIPPED: an IPv6 socket to an IPv4 host: no IPv6 here");
                 }
-                assert_eq!(lines.begin(fd, &to, |domain| make(domain, libc::SOCK_NONBLOCK)), Verdict::Continue);
+                assert_eq!(lines.begin(fd, &to, make), Verdict::Continue);
                 assert_eq!(connect(fd, &to), 0);
                 assert!(from.contains(&name(fd).octets()), "{own:?} {:?}", name(fd).octets());
                 // SAFETY: ours

@@ -109,16 +109,18 @@ def down(
     json: Json = False,
 ) -> None:
     """End the controller and remove its entries from the switches."""
-    from pathcast.runtime import daemon
+    from pathcast.runtime import daemon, state
 
     part = daemon.find("steer", name)
     if keep:
         part.ask("keep")
-    part.down()
+    left = [told for told in part.down() if told.startswith(state.KEPT)]
     if json:
-        print_json("steer-down", {"name": name, "kept": keep})
+        print_json("steer-down", {"name": name, "kept": keep, "not_removed": left})
     else:
         print(f"{name} is down" + ("; its entries stay" if keep else ""))
+    if left:
+        raise PathcastError("not-removed", left[0], "`pathcast undo` removes them once the switches can be reached")
 
 
 def _client(name: str) -> Any:

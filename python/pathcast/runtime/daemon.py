@@ -70,7 +70,8 @@ class Daemon:
         self._process, self._detached = None, True
 
     def down(self) -> list[str]:
-        """Ends the part and waits until it has removed what it made; says what ran in its namespaces and was ended.
+        """Ends the part and waits until it has removed what it made; says what ran in its namespaces and was ended,
+        and what could not be removed.
 
         A command, which has no socket, gets a SIGTERM.
         """
@@ -202,7 +203,8 @@ class Part:
         """Makes what the record names."""
 
     def ending(self, asker: int | None) -> list[str]:
-        """Before it is closed at the word of the process `asker`: ends what others run in it, and says whose it was."""
+        """Before it is closed at the word of the process `asker`: ends what others run in it, and says whose it was, or
+        what of it stays."""
         return []
 
     def close(self) -> None:
@@ -317,8 +319,8 @@ class Steer(Part):
         from pathcast.steer.kept import place
 
         name = self.config["name"]
-        self._keep = False
-        self._controller = Controller(Config.of(self.config["told"]), name, place(run_dir(), name))
+        self._keep, self._file = False, place(run_dir(), name)
+        self._controller = Controller(Config.of(self.config["told"]), name, self._file)
 
     def begin(self, flows: Any, owner: Any = None) -> dict[str, Any]:
         from pathcast.steer.client import owner_of, plan_of
@@ -338,6 +340,12 @@ class Steer(Part):
 
     def keep(self) -> None:
         self._keep = True
+
+    def ending(self, asker: int | None) -> list[str]:
+        from pathcast.steer.left import stays
+
+        left = self._controller.close(self._keep)
+        return [stays(self.config["name"], left, self._controller.listen, self._file)] if left else []
 
     def close(self) -> None:
         self._controller.close(self._keep)

@@ -245,7 +245,9 @@ class Auto:
         """Of each connection [byte/s]: each has an equal part, which the next look may change."""
         if self._max_rate_bps is None:
             return None
-        return max(1, int(self._max_rate_bps / 8 / connections))
+        pace = max(1, int(self._max_rate_bps / 8 / connections))
+        # what the kernel cannot be told is no bound there, either: its largest number says so
+        return pace if pace < 2**32 - 1 else None
 
     def _job(self, paths: Sequence[Mapping[str, Any]]) -> dict[str, int]:
         """The program's bytes by line, of the direction that most of them went."""

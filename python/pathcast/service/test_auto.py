@@ -80,6 +80,10 @@ def test_a_line_that_is_dropped_goes_with_all_of_its_addresses():
 def test_the_rate_is_shared_by_the_connections():
     made, _ = auto({name: LineTerms(name) for name in ADDRESSES}, max_rate_bps=8e6)
     assert made.pace == 8e6 / 8 // 3  # of three addresses each may have a subflow
+    fast, _ = auto({name: LineTerms(name) for name in ADDRESSES}, max_rate_bps=103e9)
+    assert fast.pace == 103_000_000_000 // 8 // 3 < 2**32 - 1
+    fast.look(running := Running(), 1.0)
+    assert running.told == [("order", "lia", None)]  # of two connections each more than the kernel can be told
     running = Running()
     for at_s, connections in ((1.0, 2), (2.0, 2), (3.0, 5), (4.0, 0)):
         running.open = connections

@@ -37,6 +37,7 @@ _MOST_UNREAD = 1 << 24
 MOST_SWITCHES = 256
 # longer than a switch may take for a barrier of every step
 _ANSWER_S = 15.0
+_SWEEP_S = 5.0
 
 
 def cookie(name: str) -> int:
@@ -130,7 +131,9 @@ class Controller:
         self._file = file
         # the host may be called otherwise by now
         mark = kept.cookie if kept is not None else cookie(name)
-        told, known = replace(config, listen=listen), None if sweep else kept
+        told, known = replace(config, listen=listen), kept
+        if sweep and kept is not None:
+            known = keeping.Kept(switches=kept.switches)
         self._written = known
         self._sweeps = sweep
         self.machine = Machine(told, mark, secrets.token_bytes(16), known, time.monotonic())
@@ -171,12 +174,13 @@ class Controller:
 
     def sweep(self) -> None:
         """Removes its entries from the switches that are connected; what was planned is forgotten."""
-        self._ask(self.machine.clear, 5.0)
+        self._ask(self.machine.clear, _SWEEP_S)
 
-    def close(self, keep: bool = False) -> None:
-        """Ends it; its entries are removed from the switches that are there, unless they shall be kept."""
+    def close(self, keep: bool = False) -> list[str]:
+        """Ends it; its entries are removed from the switches that are there, unless they shall be kept. Says from which
+        they could not be removed, which the next one of its name, and `undo`, still know."""
         if self._closed:
-            return
+            return []
         self._closed = True
         if not keep:
             with contextlib.suppress(PathcastError):
@@ -191,10 +195,16 @@ class Controller:
         self._listener.close()
         if self.listen.startswith("unix:"):
             Path(self.listen.removeprefix("unix:")).unlink(missing_ok=True)
+        left = {} if keep else self.machine.switches.holding()
         if self._file is not None and not keep:
-            self._file.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # what is written there names them, too
+                if left:
+                    keeping.store(self._file, keeping.Kept(self.listen, self.machine.cookie, left))
+                else:
+                    self._file.unlink(missing_ok=True)
         os.close(self._wake_read)
         os.close(self._wake_write)
+        return list(left)
 
     def __enter__(self) -> Controller:
         return self

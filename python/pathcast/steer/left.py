@@ -36,6 +36,12 @@ def names(directory: Path, recorded: Collection[str]) -> dict[str, list[str]]:
     return found
 
 
+def stays(name: str, switches: Collection[str], listen: str, path: Path) -> str:
+    """Says that a controller's entries could not be removed from these switches; path: what knows of it."""
+    why = f"not connected to {listen}; if they are no more, remove {path}"
+    return f"not removed: entries of steer {name} in {', '.join(switches)}: {why}"
+
+
 def _one(name: str, path: Path, patience_s: float) -> str:
     try:
         kept = load(path)
@@ -51,9 +57,6 @@ def _one(name: str, path: Path, patience_s: float) -> str:
         there = {one["id"] for one in controller.state()["switches"] if one["connected"]}
         away = {switch: id for switch, id in away.items() if id not in there}
         time.sleep(0.05)
-    controller.sweep()
-    controller.close(keep=bool(away))
-    if away:
-        why = f"not connected to {kept.listen}; if they are no more, remove {path}"
-        return f"not removed: entries of steer {name} in {', '.join(away)}: {why}"
+    if left := controller.close():
+        return stays(name, left, kept.listen, path)
     return f"entries of steer {name} in {', '.join(kept.switches or {}) or 'no switch'}"

@@ -67,7 +67,7 @@ class Machine:
         flows = {flow: entry for flow, entry in kept.plan().items() if entry[0] in paths}
         self.plan = Plan(paths, bool(config.paths()), flows, pairs | kept.pairs())
         self.tables = Tables(config.drain_s)
-        self.switches = Switches((one.id, one.name) for one in config.switch)
+        self.switches = Switches(((one.id, one.name) for one in config.switch), kept.switches)
         self.notes: deque[str] = deque(maxlen=20)
         self.settled: list[Ticket] = []
         self.closing: list[Session] = []
@@ -354,6 +354,7 @@ class Machine:
 
     def _reconcile(self, switch: Switch, first: bool) -> None:
         """What the switch has of ours is what is there; what is none of our forms goes at once."""
+        switch.holds = True  # from here on at the latest
         mine = [entry for entry in switch.stats if entry.cookie == self.cookie]
         switch.foreign = len(switch.stats) - len(mine)
         if any(ours(entry.cookie) and entry.cookie != self.cookie for entry in switch.stats):
@@ -405,6 +406,7 @@ class Machine:
             switch.barrier_at = None
             self._failed(self.tables.done(switch.id), now)
         elif isinstance(meaning, tuple) and meaning[0] == "clear":
+            switch.holds = False
             self._counted(meaning[1], switch.id)
 
     # --- what is done ----------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ MOST_KNOWN = 1024
 class Switch:
     """ready: connected, and its ports and entries are known; foreign: others' entries; changes: steps sent so far;
     step, looked: what waits until it has said what is in the place of new entries, and those it has not said it of;
-    barrier_at: since when it is waited for."""
+    barrier_at: since when it is waited for; holds: it may have entries of ours."""
 
     id: int
     name: str
@@ -33,14 +33,19 @@ class Switch:
     changes: int = 0
     step: list[tuple[Rule, bool]] = field(default_factory=list)
     looked: set[Rule] = field(default_factory=set)
+    holds: bool = False
 
 
 class Switches:
-    """meaning: what a message was for, by the xid that its answer has."""
+    """meaning: what a message was for, by the xid that its answer has. before: those that may have entries of the last
+    controller's."""
 
-    def __init__(self, named: Iterable[tuple[int, str]]) -> None:
+    def __init__(self, named: Iterable[tuple[int, str]], before: Mapping[str, int] | None = None) -> None:
         self.by_id = {id: Switch(id, name) for id, name in named}
         self._named = set(self.by_id)
+        for name, id in (before or {}).items():
+            taken = any(one.name == name for one in self.by_id.values())
+            self.by_id.setdefault(id, Switch(id, "" if taken else name)).holds = True
         self._meaning: dict[tuple[Session, int], Any] = {}
 
     def behind(self, session: Session) -> Switch | None:
@@ -59,6 +64,10 @@ class Switches:
     def ready(self) -> list[Switch]:
         """Those that can be told something."""
         return [switch for switch in self.by_id.values() if switch.ready]
+
+    def holding(self) -> dict[str, int]:
+        """Those that may have entries of ours, by name."""
+        return {self.name(id): id for id, switch in self.by_id.items() if switch.holds}
 
     def is_ready(self, id: int) -> bool:
         return id in self.by_id and self.by_id[id].ready

@@ -12,20 +12,29 @@ import pytest
 
 from pathcast.errors import PathcastError
 from pathcast.steer import controller as controlling
+from pathcast.steer import left
 from pathcast.steer import openflow as of
 from pathcast.steer.config import Config
 from pathcast.steer.controller import Controller
+from pathcast.steer.kept import load, place
 from pathcast.steer.test_machine import ONE, PAIRS, TOLD, TWO
 from pathcast.steer.testing import FakeSwitch
 
 LINKS = [{"ends": [f"s{a.switch}:{a.port}", f"s{b.switch}:{b.port}"]} for a, b in PAIRS]
 
 
+def until(is_so):
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 @contextmanager
 def connected(controller, *switches):
-    """Has the switches connect, and a thread speak for them until the end of the block."""
+    """Has the switches connect, and a thread speak for them until the end of the block; yields what takes one away."""
     over = threading.Event()
-    sockets = {}
+    sockets, gone = {}, []
     for one in switches:
         one.connect()
         s = socket.socket(socket.AF_UNIX)
@@ -36,7 +45,11 @@ def connected(controller, *switches):
         while not over.is_set():
             for s in select.select(list(sockets), [], [], 0.02)[0]:
                 sockets[s].take(s.recv(1 << 16))
-            for s, one in sockets.items():
+            for s, one in list(sockets.items()):
+                if one in gone:
+                    s.close()
+                    del sockets[s]
+                    continue
                 one.out, out = bytearray(), bytes(one.out)
                 with suppress(OSError):  # who does not answer is sent away
                     s.sendall(out)
@@ -44,11 +57,8 @@ def connected(controller, *switches):
     thread = threading.Thread(target=speak, daemon=True)
     thread.start()
     try:
-        deadline = time.monotonic() + 60
-        while not all(one["connected"] for one in controller.state()["switches"]):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        yield
+        until(lambda: all(one["connected"] for one in controller.state()["switches"]))
+        yield gone.append
     finally:
         over.set()
         thread.join()
@@ -69,6 +79,36 @@ def test_a_begin_that_is_answered_too_late_is_not_carried_out(tmp_path, monkeypa
                     controller.begin(plan)
         assert [(one["local_port"], one["planned"]) for one in controller.state()["flows"]] == [(40001, "path1")]
         switches[2].mute = False
+
+
+@pytest.mark.parametrize("mute", [False, True])
+def test_what_cannot_be_removed_at_its_end_is_named_and_remembered(tmp_path, monkeypatch, mute):
+    config = Config.of({**TOLD.document(), "link": LINKS, "listen": f"unix:{tmp_path}/of"})
+    switches = [FakeSwitch(1, (1, 2, 3, 4)), FakeSwitch(2, (1, 2, 3, 4)), FakeSwitch(3, (1, 2))]
+    file = place(tmp_path, "one")
+    controller = Controller(config, "one", file)
+    with connected(controller, *switches) as take_away:
+        controller.begin({ONE: "path3"})
+        if mute:
+            monkeypatch.setattr(controlling, "_SWEEP_S", 0.2)
+            switches[2].mute = True
+        else:
+            take_away(switches[2])
+            until(lambda: [one["connected"] for one in controller.state()["switches"]] == [True, True, False])
+        assert controller.close() == ["s3"]
+    assert [bool(one.table) for one in switches] == [False, False, True]
+    assert load(file).switches == {"s3": 3}
+    # nor does the next one of its name forget it
+    assert Controller(Config(listen=config.listen), "one", file).close() == ["s3"]
+    [told] = left.remove(tmp_path, [], 0.1)
+    assert told.startswith("not removed: entries of steer one in s3: not connected to")
+    # it comes again
+    switches[2].mute = False
+    controller = Controller(Config(listen=config.listen), "one", file)
+    with connected(controller, switches[2]):
+        assert controller.close() == []
+    assert load(file) is None
+    assert not switches[2].table
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
