@@ -11,6 +11,7 @@ use pathcast_estimate::delay::Waits;
 use pathcast_estimate::{Budget, Effort, LARGE, Method, Plan, Seen, Step, TrainSeen};
 
 use super::bucket::Bucket;
+use super::client_path::QUESTIONS;
 use super::messages::{ASKED, encode_ask};
 use super::method::MeasureMethod;
 use super::outcome::{MAX_DELAY_SAMPLES, Outcome, Reason};
@@ -36,8 +37,6 @@ const SOON: Nanos = Nanos::millis(10);
 const ASKS: u32 = 5;
 /// And so often for a proof that its end is lost.
 const PROOFS: u32 = 2;
-/// Probes up to this size say what the delay is [IP bytes].
-pub(super) const SMALL: u16 = 200;
 /// The probes of a part are numbered from the part times this.
 const NUMBERS: u32 = 40;
 
@@ -496,7 +495,8 @@ impl Source {
             newest = newest.max(received.unwrap_or_default());
             self.lost += u64::from(seen.lost());
             self.probes += u64::from(!missed);
-            if flight.size <= SMALL && self.small.len() < MAX_DELAY_SAMPLES {
+            let says = flight.size == QUESTIONS.1 && !self.method.fills(sent);
+            if says && self.small.len() < MAX_DELAY_SAMPLES {
                 self.small.extend(seen.own_delay().map(|delay| (sent.0, delay)));
             }
             packets.push(seen);

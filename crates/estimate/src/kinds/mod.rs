@@ -78,6 +78,11 @@ impl Thorough {
         self.begun.is_some()
     }
 
+    /// From when on it fills the queue itself [s]; infinite: not yet.
+    pub fn filled(&self) -> f64 {
+        self.begun.as_ref().map_or(f64::INFINITY, Probing::filled)
+    }
+
     /// From a train's end to its report.
     pub fn lag(&self) -> Nanos {
         self.lag.unwrap_or(LAG)

@@ -22,14 +22,14 @@ fn path(share: Share) -> FarPath<usize> {
 }
 
 /// A thorough part, to its result; with the rates of its large trains [bit/s].
-fn thorough(path: &mut FarPath<usize>, part: u8) -> (Outcome, Vec<f64>) {
+fn thorough(path: &mut FarPath<usize>, part: u8, c: f64) -> (Outcome, Vec<f64>) {
     let all = Budget { bytes: Bytes(200_000_000), time: Nanos::secs(10) };
     let effort = Effort::Thorough { queue: Nanos::millis(500) };
     let wait = Nanos::millis(100);
     let begin = Begin { method: MethodName::Ride, budget: all, sparing: true, effort, seed: 1, wait };
     let mut now = Nanos::secs(100);
     path.begin(now, part, &begin, all, 0);
-    let (mut line, mut reports, mut rates) = (Fluid::new(C, 0.0, DELAY), Vec::<(Nanos, Vec<u8>)>::new(), Vec::new());
+    let (mut line, mut reports, mut rates) = (Fluid::new(c, 0.0, DELAY), Vec::<(Nanos, Vec<u8>)>::new(), Vec::new());
     let (mut granted, mut next) = (Bucket::of_bytes(Rate(10_000_000_000)), [0, BESIDE]);
     loop {
         match path.next(now, &mut granted) {
@@ -84,11 +84,22 @@ fn a_thorough_measurement_comes_to_its_end_with_the_memory_that_there_is() {
         }
     }
     assert!(share.own() > 1_500_000, "{}", share.own());
-    let (outcome, rates) = thorough(&mut path, 2);
+    let (outcome, rates) = thorough(&mut path, 2, C);
     // it counts what is lost below what is free
     let last = *rates.last().unwrap();
     assert!((last / (0.7 * C) - 1.0).abs() < 0.1, "{last}");
     assert_eq!((outcome.trains, outcome.known.capacity_bps.why), (outcome.reported, None));
     assert!(outcome.known.loss.random.value.is_some(), "{:?}", outcome.known.loss);
     assert!(share.own() == 0, "{}", share.own());
+}
+
+/// On slow lines few small packets leave before the queue is filled.
+#[test]
+fn no_delay_is_of_a_queue_that_the_measurement_itself_has_built() {
+    let c = 512e3;
+    let mut path = path(Room::boundless().share());
+    let (outcome, _) = thorough(&mut path, 1, c);
+    let late = |delay: i64| (delay - OFFSET as i64) as f64 / 1e9 - DELAY - 120.0 * 8.0 / c;
+    let waits: Vec<f64> = outcome.small.iter().map(|small| late(small.1)).collect();
+    assert!(waits.len() >= 20 && waits.iter().all(|wait| (-1e-6..0.05).contains(wait)), "{waits:?}");
 }
