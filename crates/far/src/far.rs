@@ -205,7 +205,7 @@ impl Far {
             self.warnings.add_once(told);
         }
         if self.measurements.is_stale() {
-            self.warnings.add_once("the system's clock was set: start again, or one-way delays are off by as much");
+            self.warnings.add_once("the system's clock was set: start again, or one-way delays are relative");
         }
     }
 }

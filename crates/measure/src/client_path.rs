@@ -27,7 +27,7 @@ use super::times::Times;
 use super::wire::{Channel, Datagram, Kind, ProbeHead};
 use crate::machine::{Action, Batch, Reply, Train};
 
-/// Small questions of a group, and their size: that of the default method's small probes [IP bytes].
+/// Small questions of a group, and their size: that of the probes which say what the delay is [IP bytes].
 pub(super) const QUESTIONS: (usize, u16) = (8, 120);
 /// Larger ones at the beginning, for what a byte costs [IP bytes].
 const SIZES: [u16; 2] = [700, LARGE];

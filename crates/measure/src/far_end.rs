@@ -143,6 +143,11 @@ impl<A: Address> FarEnd<A> {
         FarEnd { on_note: Some(Box::new(hear)), ..self }
     }
 
+    /// What is known of its clock from now on; sessions that begin later are told.
+    pub fn set_clock(&mut self, clock: ClockState) {
+        self.clock = clock;
+    }
+
     fn note(&self, key_id: &str, source: IpAddr, what: Happened) {
         if let Some(hear) = &self.on_note {
             hear(&MeasureNote { key_id: key_id.into(), source, what });

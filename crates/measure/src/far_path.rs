@@ -2,7 +2,7 @@
 //! noted.
 
 use pathcast_base::Nanos;
-use pathcast_estimate::Budget;
+use pathcast_estimate::{Budget, Effort};
 
 use super::bucket::Bucket;
 use super::client_path::HEADERS;
@@ -106,6 +106,10 @@ impl<A> FarPath<A> {
         if part <= self.begun {
             return;
         }
+        if matches!(begin.effort, Effort::Thorough { .. }) {
+            // it has no other part beside it, and asks for room: of those before all is told
+            self.sink = None;
+        }
         let budget = Budget { bytes: begin.budget.bytes.min(limit.bytes), time: begin.budget.time.min(limit.time) };
         self.begun = part;
         self.wait = begin.wait.clamp(WAITS.0, WAITS.1);
@@ -201,3 +205,6 @@ impl<A> FarPath<A> {
         sink.min(source).min(pending)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -105,6 +105,11 @@ impl MeasureMethod {
         }
     }
 
+    /// Whether what left then met a queue that it filled itself, so that its delay is not the path's.
+    pub fn fills(&self, left: Nanos) -> bool {
+        self.thorough.as_ref().is_some_and(|thorough| left.as_secs_f64() >= thorough.filled())
+    }
+
     /// All that it has found, without the losses that it does not count.
     pub fn knowledge(&self) -> Knowledge {
         let (capacity, estimate) = (self.capacity(), self.estimate());

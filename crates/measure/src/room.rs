@@ -64,6 +64,13 @@ impl Share {
         then == 0 || then <= self.room.shared.saturating_sub(taken.saturating_sub(now).saturating_add(then))
     }
 
+    /// How much more that is, as things stand.
+    fn left(&self) -> usize {
+        let own = self.own.load(Ordering::Relaxed);
+        let others = self.room.taken.load(Ordering::Relaxed).saturating_sub(self.beyond(own));
+        (self.room.each + self.room.shared.saturating_sub(others) / 2).saturating_sub(own)
+    }
+
     fn change(&self, from: usize, to: usize) {
         let own = self.own.load(Ordering::Relaxed);
         let new = own.saturating_sub(from) + to;
@@ -93,6 +100,11 @@ impl Holding {
     pub fn fits(&self, more: usize) -> bool {
         self.share.fits(more)
     }
+
+    /// How much more that is, as things stand.
+    pub fn left(&self) -> usize {
+        self.share.left()
+    }
 }
 
 impl Drop for Holding {
@@ -117,7 +129,9 @@ mod tests {
     fn one_alone_gets_a_half_of_the_shared_and_all_together_no_more_than_there_is() {
         let room = Room::new(12_800, 64);
         let mut all: Vec<Holding> = (0..64).map(|_| room.share().holding()).collect();
+        assert_eq!(all[0].left(), 100 + 3200);
         assert_eq!(greedy(&mut all[0], 10), 100 + 3200);
+        assert_eq!((all[0].left(), all[1].left()), (0, 100 + 1600));
         let took: Vec<usize> = (0..3).flat_map(|_| 0..64).map(|k| greedy(&mut all[k], 10)).collect();
         assert!(took.iter().all(|&own| own >= 100), "each has its part: {took:?}");
         assert!(all.iter().map(|one| one.bytes).sum::<usize>() <= 12_800);
@@ -135,7 +149,7 @@ mod tests {
         sink.set(0);
         assert_eq!(greedy(&mut source, 10), 3300);
         let mut own = Room::boundless().share().holding();
-        assert!(own.fits(usize::MAX / 8));
+        assert!(own.fits(usize::MAX / 8) && own.left() > usize::MAX / 8);
         own.set(1 << 40);
         assert!(own.fits(1));
     }

@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use pathcast_base::Nanos;
+use pathcast_base::{Bytes, Nanos};
 use pathcast_estimate::delay::Waits;
 use pathcast_estimate::{Budget, Effort, LARGE, Method, Plan, Seen, Step, TrainSeen};
 
 use super::bucket::Bucket;
+use super::client_path::QUESTIONS;
 use super::messages::{ASKED, encode_ask};
 use super::method::MeasureMethod;
 use super::outcome::{MAX_DELAY_SAMPLES, Outcome, Reason};
@@ -36,8 +37,6 @@ const SOON: Nanos = Nanos::millis(10);
 const ASKS: u32 = 5;
 /// And so often for a proof that its end is lost.
 const PROOFS: u32 = 2;
-/// Probes up to this size say what the delay is [IP bytes].
-pub(super) const SMALL: u16 = 200;
 /// The probes of a part are numbered from the part times this.
 const NUMBERS: u32 = 40;
 
@@ -95,6 +94,13 @@ impl Packet {
 const FLYING: usize = size_of::<Packet>() + size_of::<Nanos>() + PROBE;
 const SEEN: usize = size_of::<Seen>() + size_of::<Nanos>();
 
+/// What a method may send where so much can be kept [IP byte]: an eighth of that is for packets on their way, and of eight packets one
+/// is small.
+fn affordable(room: usize) -> Bytes {
+    let packets = (room / 8 * 7 / SEEN / 8 * 7) as u64;
+    Bytes(packets.saturating_mul(LARGE.into()))
+}
+
 /// A train without its whole report.
 struct Flight {
     plan: u64,
@@ -151,13 +157,18 @@ pub(super) struct Source {
     holding: Holding,
     flying: usize,
     seen: usize,
+    /// There is room for no more.
+    full: bool,
 }
 
 impl Source {
-    /// What it keeps of packets is a part of `share`: where that is spent, it ends as where its bytes are.
+    /// What it keeps of packets is a part of `share`, for which the method plans; where others have taken that meanwhile, it ends with
+    /// what it has.
     pub fn new(now: Nanos, spec: Spec, share: &Share) -> Source {
+        let holding = share.holding();
+        let budget = Budget { bytes: spec.budget.bytes.min(affordable(holding.left())), ..spec.budget };
         Source {
-            method: MeasureMethod::new(spec.method, spec.effort, spec.budget, spec.sparing, spec.seed),
+            method: MeasureMethod::new(spec.method, spec.effort, budget, spec.sparing, spec.seed),
             started: now,
             flights: BTreeMap::new(),
             next_train: [0, BESIDE],
@@ -177,9 +188,10 @@ impl Source {
             beside: 0,
             last: now,
             small: Vec::new(),
-            holding: share.holding(),
+            holding,
             flying: 0,
             seen: 0,
+            full: false,
             spec,
         }
     }
@@ -218,11 +230,17 @@ impl Source {
             return None;
         }
         if now >= self.deadline() {
-            self.end = Some(None);
+            self.end = Some(self.full.then_some(Reason::BeyondLimit));
             return None;
         }
         if let Some(ask) = self.ask(now) {
             return Some(SourceAction::Ask(ask));
+        }
+        if self.full {
+            self.wake = Nanos::MAX;
+            // what is on its way counts
+            self.end = self.flights.is_empty().then_some(Some(Reason::BeyondLimit));
+            return None;
         }
         if now < self.wake {
             return None;
@@ -278,7 +296,7 @@ impl Source {
             return None;
         }
         if !self.holding.fits(plan.count() * (FLYING + SEEN)) {
-            self.end = Some(None);
+            (self.full, self.wake) = (true, now);
             return None;
         }
         let at = plan.at.max(now);
@@ -477,7 +495,8 @@ impl Source {
             newest = newest.max(received.unwrap_or_default());
             self.lost += u64::from(seen.lost());
             self.probes += u64::from(!missed);
-            if flight.size <= SMALL && self.small.len() < MAX_DELAY_SAMPLES {
+            let says = flight.size == QUESTIONS.1 && !self.method.fills(sent);
+            if says && self.small.len() < MAX_DELAY_SAMPLES {
                 self.small.extend(seen.own_delay().map(|delay| (sent.0, delay)));
             }
             packets.push(seen);

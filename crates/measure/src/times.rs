@@ -12,8 +12,9 @@ use pathcast_estimate::delay::{OneWay, Waits, one_way};
 
 use super::messages::{ClockInfo, Stamp};
 use super::outcome::DelaySample;
-use super::source::SMALL;
 
+/// Packets up to this size say what the delay is [IP bytes].
+const SMALL: u16 = 200;
 /// Two clocks drift apart by no more: 200 ppm.
 const DRIFT: f64 = 2e-4;
 /// Skew is told from exchanges so far apart at least [ns],

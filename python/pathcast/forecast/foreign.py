@@ -64,8 +64,8 @@ def answered(recorder: Recorder, found: Mapping[str, Any], elapsed_s: float) -> 
     local = _local(found["remote"])
     key = PathKey(_lines((local,))[local], remote_of_address(found["remote"]), local, found["remote"])
     directions = {
-        "out": _way(found["out_s"], found["lost_out"] or 0, found["sent"]),
-        "in": _way(found["in_s"], found["lost_in"] or 0, found["sent"] - (found["lost_out"] or 0)),
+        "out": _way(found["out_s"], found["lost_out"], found["sent"]),
+        "in": _way(found["in_s"], found["lost_in"], found["sent"] - (found["lost_out"] or 0)),
     }
     trip = found["round_trip_s"]
     rtt = _UNKNOWN if trip is None else Value(trip["minimum"])
@@ -77,9 +77,9 @@ def answered(recorder: Recorder, found: Mapping[str, Any], elapsed_s: float) -> 
     return act.id
 
 
-def _way(delay: Mapping[str, Any] | None, lost: int, packets: int) -> Direction:
+def _way(delay: Mapping[str, Any] | None, lost: int | None, packets: int) -> Direction:
     """One direction as `measure` has it."""
-    loss = Loss(lost, packets)
+    loss = Loss(0, 0) if lost is None else Loss(lost, packets)
     if delay is None or delay["minimum"] is None:
         unknown = Value(None, why="not-seen")
         return Direction(_UNKNOWN, _UNKNOWN, Delay(unknown, unknown, unknown, None, Clock(False, None)), loss, 0)

@@ -174,7 +174,9 @@ def test_what_counted_nothing_is_kept_too(recorder):
     unknown = {**STAMP, "out_s": None, "in_s": None, "lost_out": None, "lost_in": None, "round_trip_s": None}
     foreign.answered(recorder, unknown, 2.0)
     [found] = Browser(recorder.journal.store).measurements_of(None, 10)
-    assert codec.read(PathMeasured, found.path).rtt_s.value is None
+    path = codec.read(PathMeasured, found.path)
+    assert path.rtt_s.value is None
+    assert [path.directions[way].loss.share for way in ("out", "in")] == [None, None], "not that nothing was lost"
 
 
 def test_the_device_of_an_address_is_its_line():

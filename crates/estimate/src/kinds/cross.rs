@@ -231,10 +231,11 @@ pub fn tcp(known: &Knowledge, c: f64, round_trip: f64) -> Value {
     Value::of(value, gets.low.min(most(loss.high) / OFF), gets.high.min(OFF * most(loss.low)))
 }
 
-/// What others send now, by what is available, with its interval [bit/s].
-pub fn load(c: f64, (low, a, high): (f64, f64, f64)) -> Value {
-    let load = (c - a).max(0.0);
-    Value::of(load, (c - high).max(0.0), (c - low).max(load))
+/// What others send now, as far as it is known what is `free` [bit/s].
+pub fn load(c: f64, free: Value) -> Value {
+    let left = |of: f64| (c - of).max(0.0);
+    let value = free.value.map(left);
+    Value { value, low: left(free.high), high: left(free.low).max(value.unwrap_or(0.0)), why: free.why }
 }
 
 /// Where TCP fills the line it goes on to, but for so much of it, at the most.
@@ -249,31 +250,31 @@ const LATER: (f64, f64) = (2.0, 0.02);
 /// much as now, as far as that is known, and as it has changed since `before`. `c`: the capacity.
 pub fn later(known: &Knowledge, c: f64, before: f64) -> Value {
     let Cross { load_bps: now, elastic, .. } = known.cross;
-    let Some(load) = now.value else { return Value::none(WhyNot::TooShort) };
-    let gives = elastic.value.unwrap_or(0.0);
     let most = ABOVE * c;
+    let Some(load) = now.value else { return Value { low: 0.0, high: most, ..now } };
+    let gives = elastic.value.unwrap_or(0.0);
     let half = LATER.0 * 0.5 * (now.high - now.low) + (load - before).abs() + LATER.1 * c;
     let (low, high) = ((load - half).max(0.0), if gives > PERHAPS { most } else { (load + half).min(most) });
     if gives <= 0.5 {
-        return Value::of(load, low, high);
+        return Value::of(load, low, high).but(now.why);
     }
     let fills = (1.0 - TCP_LEAVES.0) * c;
     if known.queue.fair.value.is_some_and(|fair| fair > 0.5) {
         // what the probes got of it looks like all of the line
-        return Value::of(fills.max(load), low, f64::INFINITY);
+        return Value::of(fills.max(load), low, f64::INFINITY).but(now.why);
     }
     let sure = gives > 1.0 - PERHAPS;
-    Value::of(fills, if sure { low.max((1.0 - TCP_LEAVES.1) * c) } else { low }, most)
+    Value::of(fills, if sure { low.max((1.0 - TCP_LEAVES.1) * c) } else { low }, most).but(now.why)
 }
 
 /// So busy is a line beside traffic that is not greedy, where that is to be told from none.
 const HIDDEN: (f64, f64) = (0.08, 0.6);
 
-/// What others send now, and whether it gives way.
-pub fn find(trail: &Trail, c: f64, a: (f64, f64, f64), fair: bool) -> Cross {
-    let mut found = Cross { load_bps: self::load(c, a), elastic: elastic(trail, c, a.1, fair), ..Cross::default() };
+/// What others send now, and whether it gives way. `free`: what is known to be available, `a`: what is taken for it [bit/s].
+pub fn find(trail: &Trail, c: f64, free: Value, a: f64, fair: bool) -> Cross {
+    let mut found = Cross { load_bps: self::load(c, free), elastic: elastic(trail, c, a, fair), ..Cross::default() };
     let listened = trail.alone(Phase::Listen);
-    if fair && c - a.1 < ALL * c && !is_alike(&listened) {
+    if fair && c - a < ALL * c && !is_alike(&listened) {
         // steady traffic in a queue of its own is no part of what was taken for the capacity; it shows in how busy the line is
         let n = listened.len() as f64;
         let taken = |busy: f64| c * busy / (1.0 - busy);
@@ -296,7 +297,10 @@ mod tests {
     fn known(available: f64, elastic: f64, fair: f64, loss: f64) -> Knowledge {
         let mut known = Knowledge {
             available_bps: Value::of(available, 0.9 * available, 1.1 * available),
-            cross: Cross { load_bps: load(10e6, (0.9 * available, available, 1.1 * available)), ..Cross::default() },
+            cross: Cross {
+                load_bps: load(10e6, Value::of(available, 0.9 * available, 1.1 * available)),
+                ..Cross::default()
+            },
             ..Knowledge::default()
         };
         known.cross.elastic = Value::bare(elastic);

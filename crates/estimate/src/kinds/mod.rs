@@ -78,6 +78,11 @@ impl Thorough {
         self.begun.is_some()
     }
 
+    /// From when on it fills the queue itself [s]; infinite: not yet.
+    pub fn filled(&self) -> f64 {
+        self.begun.as_ref().map_or(f64::INFINITY, Probing::filled)
+    }
+
     /// From a train's end to its report.
     pub fn lag(&self) -> Nanos {
         self.lag.unwrap_or(LAG)
@@ -88,7 +93,7 @@ impl Thorough {
         let c = capacity.value_bps.filter(|&c| c > 0.0).or_else(|| carried(&self.before)).unwrap_or(UNKNOWN);
         let given = Given {
             capacity: c,
-            available: or_half(available, c).1,
+            available: or_half(&free(available, c), c),
             lag: self.lag(),
             queue: self.queue,
             until: budget.time,
@@ -140,10 +145,11 @@ impl Thorough {
 
     /// What was available over all of the measurement, with the trains that kept the queue busy, in place of what was `before`.
     pub fn revise(&self, before: &Estimate, available: &Estimate, known: &mut Knowledge) {
-        let (Some(probing), Some(a)) = (&self.begun, available.value_bps) else { return };
+        let (Some(probing), Some(_)) = (&self.begun, available.value_bps) else { return };
+        let c = probing.capacity();
         known.available_bps = Value::from(available);
-        known.cross.load_bps = cross::load(probing.capacity(), (available.low_bps, a, available.high_bps));
-        self.foretell(or_half(before, probing.capacity()).1, known);
+        known.cross.load_bps = cross::load(c, known.available_bps);
+        self.foretell(or_half(&free(before, c), c), known);
     }
 
     /// In place of what was available while nothing was overloaded what was so on the whole: who gives way, or loses at a full queue,
@@ -163,8 +169,8 @@ impl Thorough {
         if let Some(overload) = Overload::of(trains, since, gives_way, lost) {
             let c = probing.capacity();
             known.available_bps = overload.over_all(known.available_bps, c);
-            if let Value { value: Some(a), low, high, .. } = known.available_bps {
-                known.cross.load_bps = cross::load(c, (low, a, high));
+            if known.available_bps.value.is_some() {
+                known.cross.load_bps = cross::load(c, known.available_bps);
             }
         }
     }
@@ -178,21 +184,30 @@ impl Thorough {
     pub fn tell(&self, available: &Estimate, known: &mut Knowledge) {
         let Some(probing) = &self.begun else { return };
         let c = probing.capacity();
-        let available = or_half(available, c);
+        let available = free(available, c);
         let before = self.before.iter().map(|train| (train, None, false, 0.0));
         let trains = probing.seen().map(|(train, phase, sparse, rate)| (train, Some(phase), sparse, rate));
         let trail = Trail { again: probing.again(), ..Trail::of(before.chain(trains), c, quiet(c)) };
         judge(&trail, c, available, known);
-        self.foretell(available.1, known);
+        if let Value { value: None, why, .. } = known.available_bps {
+            known.cross.load_bps = Value { value: None, why, ..known.cross.load_bps };
+        }
+        self.foretell(or_half(&available, c), known);
     }
 }
 
-/// What is available with its interval, or where that is not known a half of `c`, the capacity [bit/s].
-fn or_half(available: &Estimate, c: f64) -> (f64, f64, f64) {
-    match available.value_bps {
-        Some(a) => (available.low_bps, a.min(c), available.high_bps.min(c)),
-        None => (0.0, HALF * c, c),
+/// What is available of `c`, the capacity [bit/s].
+fn free(available: &Estimate, c: f64) -> Value {
+    let found = Value::from(available);
+    match found.value {
+        Some(a) => Value { value: Some(a.min(c)), high: found.high.min(c), ..found },
+        None => Value { low: 0.0, high: c, ..found },
     }
+}
+
+/// The same, or a half where it is not known.
+fn or_half(free: &Value, c: f64) -> f64 {
+    free.value.unwrap_or(HALF * c)
 }
 
 /// How fast trains came, usually [bit/s]: for a capacity where none could be trusted.
@@ -217,8 +232,9 @@ fn quiet(c: f64) -> f64 {
     QUIET.0 * f64::from(LARGE) * 8.0 / c + QUIET.1
 }
 
-/// Adds all that the trail says. `c`: the capacity, `a`: what is available, with its interval [bit/s].
-fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
+/// Adds all that the trail says. `c`: the capacity, `free`: what is available of it [bit/s].
+fn judge(trail: &Trail, c: f64, free: Value, known: &mut Knowledge) {
+    let a = or_half(&free, c);
     if trail.large(Phase::Push).next().is_none() {
         for value in [&mut known.queue.managed, &mut known.policer.probability] {
             *value = Value::none(WhyNot::TooShort);
@@ -233,7 +249,7 @@ fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
     let policed = known.policer.probability.value.unwrap_or(0.0);
     let told = queue::fair(trail, c);
     let fair = told.unwrap_or(FAIR_PRIOR);
-    let others = a.1 < ALONE * c;
+    let others = a < ALONE * c;
     let managed = queue::managed(trail, c, &empty, fair > 0.5 && others, fair <= 0.5 && others) * (1.0 - policed);
     known.queue.fair = match told {
         // what is policed builds no queue
@@ -241,7 +257,11 @@ fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
         _ => Value::bare(fair * (1.0 - policed)),
     };
     known.queue.managed = Value::bare(managed);
-    known.cross = cross::find(trail, c, a, fair > 0.5);
+    known.cross = cross::find(trail, c, free, a, fair > 0.5);
+    if policed > 0.5 {
+        // what it drops is perhaps nobody's
+        known.cross.load_bps = Value { low: 0.0, why: Some(WhyNot::Ambiguous), ..known.cross.load_bps };
+    }
     let gives_way = known.cross.elastic.value.is_some_and(|p| p > 0.5);
     let idle = match (gives_way, others) {
         (false, false) => queue::Idle::Ways,
@@ -261,11 +281,58 @@ fn judge(trail: &Trail, c: f64, a: (f64, f64, f64), known: &mut Knowledge) {
     let depth = known.queue.depth_s;
     known.queue.depth_bytes =
         Value { value: depth.value.map(bytes), low: bytes(depth.low), high: bytes(depth.high), ..depth };
-    let alone = a.1 > ALONE * c && known.cross.elastic.value.is_none_or(|elastic| elastic < 0.5);
+    let alone = a > ALONE * c && known.cross.elastic.value.is_none_or(|elastic| elastic < 0.5);
     known.rate_variation = match alone && policed < 0.5 && managed < 0.5 {
         true => variation::find(trail, c, quiet(c)),
         false => variation::ambiguous(),
     };
     known.loss.random = loss::find(trail, ceiling, managed, policed);
     known.loss.row = loss::count(trail, ceiling, loss::place(managed, policed)).row();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds::trail::Point;
+
+    const C: f64 = 10e6;
+
+    /// A push of which one in so many is lost without a wait, and what is judged of it.
+    fn judged(free: &Estimate, lost: usize) -> Knowledge {
+        let point = |phase, k: usize| Point {
+            phase: Some(phase),
+            left: k as f64 * 1e-3,
+            lost: phase == Phase::Push && k % lost == lost - 1,
+            ..Point::default()
+        };
+        let points = (0..600).map(|k| point(if k < 300 { Phase::Push } else { Phase::Count }, k)).collect();
+        let mut known = Knowledge::default();
+        judge(&Trail { points, ..Trail::default() }, C, self::free(free, C), &mut known);
+        known.cross.mean_bps = cross::later(&known, C, 0.0);
+        known
+    }
+
+    #[test]
+    fn what_others_send_is_as_doubtful_as_what_is_available() {
+        let sure = Estimate::of(6e6, 5e6, 7e6, 1);
+        for of in [judged(&sure, 1000).cross.load_bps, judged(&sure, 1000).cross.mean_bps] {
+            assert_eq!((of.value, of.why), (Some(4e6), None));
+        }
+        let doubtful = Estimate { why_not: Some(WhyNot::Ambiguous), ..sure };
+        for of in [judged(&doubtful, 1000).cross.load_bps, judged(&doubtful, 1000).cross.mean_bps] {
+            assert_eq!((of.value, of.why), (Some(4e6), Some(WhyNot::Ambiguous)));
+        }
+        let unknown = judged(&Estimate::none(WhyNot::TooFew, 0), 1000).cross;
+        assert_eq!(unknown.load_bps, Value { value: None, low: 0.0, high: C, why: Some(WhyNot::TooFew) });
+        assert_eq!((unknown.mean_bps.value, unknown.mean_bps.why), (None, Some(WhyNot::TooFew)));
+    }
+
+    #[test]
+    fn what_a_policer_drops_is_not_said_to_be_others() {
+        let known = judged(&Estimate::of(6e6, 5e6, 7e6, 1), 4);
+        assert!(known.policer.probability.value.unwrap() > 0.5, "{:?}", known.policer);
+        for of in [known.cross.load_bps, known.cross.mean_bps] {
+            assert_eq!((of.low, of.why), (0.0, Some(WhyNot::Ambiguous)));
+        }
+    }
 }

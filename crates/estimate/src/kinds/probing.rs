@@ -177,8 +177,9 @@ pub struct Probing {
     /// From a packet's departure to the report of it, lately [s].
     lag: f64,
     heard: Heard,
-    /// When the push began [s].
+    /// When the push began [s], and when it first did.
     pushed: f64,
+    filled: f64,
     /// And how much may have been sent when it ends [IP byte].
     push_bytes: u64,
     escalated: f64,
@@ -216,6 +217,7 @@ impl Probing {
             lag: given.lag.as_secs_f64(),
             heard: Heard::new(given.capacity.max(1e4)),
             pushed: at,
+            filled: f64::INFINITY,
             push_bytes: 0,
             escalated: at,
             corrected: false,
@@ -254,6 +256,11 @@ impl Probing {
         self.heard.first_loss.unwrap_or(f64::INFINITY)
     }
 
+    /// From when on it fills the queue itself [s]; infinite: not yet.
+    pub fn filled(&self) -> f64 {
+        self.filled
+    }
+
     /// When the push began again because the capacity was none [s]; 0: it did not.
     pub fn again(&self) -> f64 {
         self.again
@@ -285,7 +292,7 @@ impl Probing {
                 self.rate = self.a + (queue / lasts).max(EXCESS) * self.c;
                 self.push_bytes =
                     self.bytes + (PUSH_BYTES * self.given.bytes.0.saturating_sub(self.bytes) as f64) as u64;
-                (self.pushed, self.escalated) = (at, at);
+                (self.pushed, self.escalated, self.filled) = (at, at, self.filled.min(at));
             }
             Phase::Blast => {
                 // what passes under overload is a bound of what is free

@@ -27,6 +27,9 @@ const EFFECTS: [f64; 7] = [0.0, 0.05, 0.1, 0.2, 0.35, 0.55, 0.8];
 /// the delay; and by this at least.
 const WIDER: f64 = 1.25;
 const FLOOR: f64 = 0.01;
+/// Where pulses differ by less than this share of what their code says, since a slot has few packets and even an empty one some,
+/// codes that nobody sent are drawn from what was sent.
+const AS_SAID: f64 = 0.7;
 /// How often shared bottlenecks show nothing, for they are not filled.
 const UNFILLED: f64 = 0.1;
 /// A queue empties no faster than this [s in a second]; a shortfall of more than all, or a gain of as much, is none.
@@ -105,12 +108,34 @@ impl Series {
         Some(Series { came, rate: bins.iter().map(rate).collect(), short, bin })
     }
 
+    /// What was sent in the slots of the phase from this bin on [bit/s, by bin], those with the least first.
+    fn slots(&self, from: usize) -> Slots {
+        let rate = |bin: usize| self.rate.get(bin).copied().unwrap_or(0.0);
+        let mut slots: Slots = std::array::from_fn(|k| std::array::from_fn(|part| rate(from + k * PARTS + part)));
+        slots.sort_by(|a, b| a.iter().sum::<f64>().total_cmp(&b.iter().sum()));
+        slots
+    }
+
     /// The bin of what came nearest to this time.
     fn at(&self, at: f64) -> usize {
         let next = self.came.partition_point(|&came| came < at).min(self.came.len() - 1);
         let last = next.saturating_sub(1);
         if at - self.came[last] < self.came[next] - at { last } else { next }
     }
+}
+
+type Slots = [[f64; PARTS]; PHASE];
+
+/// By how much more was sent in the middle one of the slots with a pulse than in that of the others [bit/s].
+fn differ(sent: &Slots) -> f64 {
+    let rate = |slot: usize| sent[slot].iter().sum::<f64>() / PARTS as f64;
+    rate(PHASE / 4 * 3) - rate(PHASE / 4)
+}
+
+/// The same slots in the order of another code.
+fn by_code(sent: &Slots, code: &[bool; PHASE]) -> Slots {
+    let (mut low, mut high) = (0..PHASE / 2, PHASE / 2..PHASE);
+    code.map(|pulse| sent[if pulse { high.next() } else { low.next() }.expect("as many with a pulse as without")])
 }
 
 /// Delays of the bins [s], between those of others where none is known.
@@ -147,13 +172,16 @@ impl<'a> Test<'a> {
         let seen = bins.filter_map(|k| Some((own.came[k], own.short[k]?))).collect();
         let mut test = Test { other, seen, from, capacity, spread: 0.0 };
         let high = other.rate.iter().fold(0.0, |most: f64, &rate| most.max(rate)) * pulses::PULSE / pulses::STEADY;
+        let sent = Some(other.slots(from)).filter(|sent| differ(sent) < AS_SAID * high);
         // a code is what was sent, and so goes through the other path's delays too
         let (seen, slots) = test.beside(0.0)?;
         let mut stream = Stream::new(1, "estimate/shared");
         let (mut squares, mut codes) = (0.0, 0.0);
         for _ in 0..NULLS {
             let code = pulses::code(&mut stream);
-            let rates: Vec<f64> = slots.iter().map(|&k| if code[(k - from) / PARTS] { high } else { 0.0 }).collect();
+            let said = code.map(|pulse| [if pulse { high } else { 0.0 }; PARTS]);
+            let sent = sent.as_ref().map_or(said, |sent| by_code(sent, &code));
+            let rates: Vec<f64> = slots.iter().map(|&k| sent[(k - from) / PARTS][(k - from) % PARTS]).collect();
             if let Some(slope) = slope(&seen, &rates, capacity) {
                 squares += slope * slope;
                 codes += 1.0;

@@ -33,8 +33,11 @@ impl Queue {
 }
 
 /// What two paths see of their queues; the second one is the first's if it is shared. `ways`: to the queue [s].
-fn responses(mut queues: Vec<Queue>, rates: [f64; 2], ways: [f64; 2], seed: u64) -> [Response; 2] {
-    let time = Nanos::secs(2);
+fn responses(queues: Vec<Queue>, rates: [f64; 2], ways: [f64; 2], seed: u64) -> [Response; 2] {
+    lasting(Nanos::secs(2), queues, rates, ways, seed)
+}
+
+fn lasting(time: Nanos, mut queues: Vec<Queue>, rates: [f64; 2], ways: [f64; 2], seed: u64) -> [Response; 2] {
     let mut methods = rates.map(|rate| Pulses::new(pulses::budget(rate, time), 0, true));
     let mut packets = Vec::new();
     for (path, method) in methods.iter_mut().enumerate() {
@@ -137,4 +140,29 @@ fn a_path_is_filled_steadily_and_in_pulses_by_turns() {
     assert!(steady(&one[..half]) && steady(&other[half..]));
     assert_eq!((high(&one[half..]), high(&other[..half])), (half / 2, half / 2));
     assert_ne!(one[half..], sent(2)[0][half..]);
+}
+
+/// Packets of others now and then.
+fn lumps(at: f64) -> f64 {
+    let hash = ((at / 8e-3) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    if hash % 10 < 3 { 1.0 } else { 0.0 }
+}
+
+/// At 450 kbit/s a slot of 25 ms has five packets, three or two: what is sent in pulses differs less than their code says, and
+/// slopes by chance are as much larger.
+#[test]
+fn chance_is_as_large_as_what_was_sent_makes_it() {
+    const SLOW: f64 = 450e3;
+    let apart = |seed| {
+        let queues = vec![Queue::new(SLOW, 0.3, lumps), Queue::new(SLOW, 0.3, idle)];
+        let [one, other] = lasting(Nanos::secs(3), queues, [SLOW; 2], [0.01, 0.045], seed);
+        let [one, other] = [Series::of(&one).unwrap(), Series::of(&other).unwrap()];
+        let test = Test::of(&one, &other, 0, SLOW).unwrap();
+        let (seen, bins) = test.beside(0.0).unwrap();
+        let rates: Vec<f64> = bins.iter().map(|&bin| other.rate[bin]).collect();
+        slope(&seen, &rates, SLOW).unwrap() / test.spread
+    };
+    let squares: Vec<f64> = (1..=60).map(|seed| f64::powi(apart(seed), 2)).collect();
+    let spreads = f64::sqrt(squares.iter().sum::<f64>() / squares.len() as f64) * WIDER;
+    assert!((0.8..1.6).contains(&spreads), "{spreads}");
 }

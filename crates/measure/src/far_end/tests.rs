@@ -256,6 +256,23 @@ fn a_silent_session_is_over_and_its_opening_not_good_again() {
     assert_eq!(std::iter::from_fn(|| far.next(now)).filter(|a| matches!(a, FarAction::Stop { .. })).count(), 1);
 }
 
+/// Somebody kept the clock right when it started, and no longer does.
+#[test]
+fn each_session_is_told_how_it_is_with_the_clock_then() {
+    let right = ClockState { synchronised: true, max_error: Nanos::millis(1), ..ClockState::default() };
+    let entropy = Entropy { nonce: [3; 32], session: [4; 16] };
+    let limits = MeasureLimits { measuring: 2, ..MeasureLimits::default() };
+    let mut far = FarEnd::new(KeyRing::new([key()]), limits, right, entropy);
+    let told = |far: &mut FarEnd<usize>, nonce| {
+        let (mut channel, _) = open(far, nonce);
+        let answer = said_to(far, NOW, &channel.seal(Kind::Poll, 0, &[]).1).remove(0);
+        Opened::decode(Datagram::parse(&answer).unwrap().body).unwrap().clock.synchronised
+    };
+    assert!(told(&mut far, 5));
+    far.set_clock(ClockState { synchronised: false, ..right });
+    assert!(!told(&mut far, 6));
+}
+
 /// Sessions that send the first packets of many long trains, without end, and one that comes after them.
 #[test]
 fn what_sessions_make_it_keep_has_a_bound_and_who_comes_later_finds_room() {

@@ -4,10 +4,15 @@ use super::*;
 use crate::keys::SessionKeys;
 use crate::machine::Batch;
 use crate::report::Arrival;
+use crate::room::Room;
 
 const WAY: Nanos = Nanos::millis(25);
 
 fn source() -> Source {
+    source_in(&Room::boundless().share())
+}
+
+fn source_in(share: &Share) -> Source {
     let key = pathcast_session::Key::new("k", vec![1; 32]).unwrap();
     let keys = SessionKeys::new(&key, &[2; 32], &[3; 32]);
     let budget = Budget { bytes: pathcast_base::Bytes(1_000_000_000), time: Nanos::secs(10) };
@@ -24,7 +29,7 @@ fn source() -> Source {
         dscp: 0,
         wait: WAY * 3,
     };
-    Source::new(Nanos::ZERO, spec, &crate::room::Room::boundless().share())
+    Source::new(Nanos::ZERO, spec, share)
 }
 
 fn train(source: &mut Source, now: Nanos) -> Train {
@@ -188,4 +193,26 @@ fn who_is_not_known_to_have_left_did_not_overtake_the_one_in_front() {
         },
     );
     assert_eq!(sent, [5, 5, 7, 6].map(Nanos::millis));
+}
+
+/// Another session has taken the room between two trains.
+#[test]
+fn who_has_no_room_for_more_waits_for_what_is_on_its_way_and_says_why_it_ends() {
+    let room = Room::new(400_000, 64);
+    let mut source = source_in(&room.share());
+    let (second, begins) = known(&mut source);
+    let (left, told) = leaves(&mut source, &second, begins);
+    let mut granted = Bucket::of_bytes(pathcast_base::Rate(u64::MAX / 16));
+    let (mut other, mut now) = (room.share().holding(), begins);
+    other.set(400_000);
+    while !source.full && now < told {
+        assert!(source.next(now, &mut granted).is_none());
+        now = source.wake().max(now);
+    }
+    assert!(source.next(now, &mut granted).is_none() && source.outcome().is_none());
+    assert!(source.full && source.wake() > now, "it does not ask at once again");
+    source.report(told, told, &[piece(1, second.count(), second.count(), left)]);
+    assert!(source.next(told, &mut granted).is_none());
+    let outcome = source.outcome().unwrap();
+    assert_eq!((outcome.reported, outcome.known.capacity_bps.why), (2, Some(Reason::BeyondLimit)));
 }

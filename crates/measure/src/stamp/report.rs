@@ -64,9 +64,9 @@ pub struct StampReport {
     pub received: u64,
     /// Packets without an answer.
     pub lost: u64,
-    /// Of these, those that did not come to the reflector; none where it does not count.
+    /// Of these, those that did not come to the reflector; none where it does not count, or the last ones were lost.
     pub lost_out: Option<u64>,
-    /// Of these, those whose answer was lost; none where the reflector does not count.
+    /// Of these, those whose answer was lost; none likewise.
     pub lost_in: Option<u64>,
     /// Answers that came once more.
     pub duplicates: u64,

@@ -197,20 +197,23 @@ impl Sender {
     }
 
     /// A reflector that counts has seen as many packets up to its last answer as that answer's number says. None: it does not
-    /// count; an error: its numbers cannot be.
+    /// count, or nobody knows of what was lost behind that answer; an error: its numbers cannot be.
     fn lost_out(&self, lost: u64) -> Result<Option<u64>, ()> {
         let answers = || self.sent.iter().zip(0u32..).filter_map(|(s, ours)| s.answer.map(|a| (a.number, ours)));
-        let Some(last) = answers().map(|(_, ours)| ours).max() else { return Ok(None) };
+        let Some(end) = answers().map(|(_, ours)| ours).max() else { return Ok(None) };
+        let (before, behind) = self.sent.split_at(end as usize);
+        let left = |part: &[Sent]| part.iter().filter(|s| !s.unsent).count() as u64;
+        let (last, tail) = (left(before), left(&behind[1..]));
         if lost == 0 || answers().all(|(theirs, ours)| theirs == ours) {
             return Ok((lost == 0).then_some(0));
         }
         let theirs: BTreeSet<u32> = answers().map(|(theirs, _)| theirs).collect();
         let seen = u64::from(theirs.last().copied().unwrap_or_default());
         // it counts what came twice, too
-        let twice = seen.saturating_sub(last.into());
-        let missing = u64::from(last).saturating_sub(seen);
-        match theirs.len() == answers().count() && twice <= self.duplicates && missing <= lost {
-            true => Ok(Some(missing)),
+        let twice = seen.saturating_sub(last);
+        let missing = last.saturating_sub(seen);
+        match theirs.len() == answers().count() && twice <= self.duplicates && missing + tail <= lost {
+            true => Ok((tail == 0).then_some(missing)),
             false => Err(()),
         }
     }

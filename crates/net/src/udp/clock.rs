@@ -58,7 +58,7 @@ impl SessionClock {
     }
 
     /// What a measurement says of it to the other end: whether both have the same clock, and how right it is. The digest is
-    /// of the boot and of this clock's beginning; a clock that began before a step of the system's is another one.
+    /// of the boot and of this clock's beginning; a clock that began before a step of the system's is another one, and not right.
     pub fn state(&self) -> ClockState {
         let boot = std::fs::read("/proc/sys/kernel/random/boot_id").ok();
         let digest = boot.map(|id| {
@@ -72,7 +72,7 @@ impl SessionClock {
         };
         ClockState {
             host: digest.map(Into::into),
-            synchronised: state >= 0 && timex.status & libc::STA_UNSYNC == 0,
+            synchronised: state >= 0 && timex.status & libc::STA_UNSYNC == 0 && !self.is_stale(),
             max_error: Nanos::micros(timex.maxerror.max(0) as u64),
         }
     }
@@ -134,7 +134,7 @@ mod tests {
         // as if the system's clock had been set back by an hour since the start
         clock.offset += 3600 * 1_000_000_000;
         assert_eq!(clock.of_kernel(stamp), None);
-        assert!(clock.is_stale());
+        assert!(clock.is_stale() && !clock.state().synchronised);
         clock.refresh();
         assert!(!clock.is_stale());
         assert!(clock.of_kernel(stamp).unwrap().0.abs_diff(mapped.0) < 1_000_000);

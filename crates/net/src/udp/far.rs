@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pathcast_base::Nanos;
 use pathcast_measure::machine::{Reply, Train};
-use pathcast_measure::{Address, FarAction, FarEnd, FarEvent};
+use pathcast_measure::{Address, ClockState, FarAction, FarEnd, FarEvent};
 
 use super::carrier::{Carrier, CarrierEvent, Tally};
 use super::client::{check, check_marks};
@@ -24,6 +24,8 @@ use crate::netlink::octets;
 const TICK: Nanos = Nanos::millis(100);
 /// After a panic: one that comes again and again leaves the processor to others.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How often it looks at what the kernel says of its clock.
+const LOOK: Nanos = Nanos::secs(1);
 /// Actions between two events.
 const ACTIONS: u32 = 1_000_000;
 
@@ -58,6 +60,8 @@ pub trait FarMachine: Send {
     fn sessions(&self) -> usize;
     /// It has panicked, which has been told: drops what that was about.
     fn recover(&mut self, _now: Nanos) {}
+    /// What is known of its clock, every second.
+    fn set_clock(&mut self, _clock: ClockState) {}
 }
 
 impl FarMachine for FarEnd<FarAddress> {
@@ -72,6 +76,9 @@ impl FarMachine for FarEnd<FarAddress> {
     }
     fn recover(&mut self, now: Nanos) {
         FarEnd::recover(self, now);
+    }
+    fn set_clock(&mut self, clock: ClockState) {
+        FarEnd::set_clock(self, clock);
     }
 }
 
@@ -124,7 +131,7 @@ impl<F: FarMachine + 'static> FarServer<F> {
         let work = move || {
             let carrier = Carrier::new(options.clock, sockets);
             let urgency = Urgency::new(options.urgent);
-            Loop { shared: with, carrier, local: addresses, wake: Nanos::MAX, urgency }.run();
+            Loop { shared: with, carrier, local: addresses, wake: Nanos::MAX, looked: Nanos::ZERO, urgency }.run();
         };
         let thread = thread::Builder::new().name("pathcast-far".into()).spawn(work);
         let thread = Some(thread.map_err(NetError::system("starting a thread"))?);
@@ -201,6 +208,7 @@ struct Loop<F> {
     carrier: Carrier<Key>,
     local: Vec<SocketAddr>,
     wake: Nanos,
+    looked: Nanos,
     urgency: Urgency,
 }
 
@@ -226,7 +234,11 @@ impl<F: FarMachine> Loop<F> {
             self.handle_events();
         }
         self.urgency.rest(now);
-        self.shared.stale.store(self.carrier.clock.is_stale(), Ordering::Relaxed);
+        let was_stale = self.shared.stale.swap(self.carrier.clock.is_stale(), Ordering::Relaxed);
+        if now.saturating_sub(self.looked) > LOOK || was_stale != self.carrier.clock.is_stale() {
+            self.looked = now;
+            locked(&self.shared.far).set_clock(self.carrier.clock.state());
+        }
     }
 
     fn recover(&mut self) {

@@ -115,6 +115,12 @@ fn clients_that_are_gone_do_not_end_it() {
 }
 
 #[test]
+fn it_is_told_how_it_is_with_its_clock() {
+    let server = serve(&*host(), &["127.0.0.1:0"], Echo::default());
+    wait(&server, |echo| echo.clock.is_some_and(|clock| clock.host.is_some()));
+}
+
+#[test]
 fn the_port_is_one_for_all_and_free_after_it() {
     let server = serve(&*host(), &["127.0.0.1:0", "[::1]:0"], Echo::default());
     let addresses = server.local_addrs().to_vec();

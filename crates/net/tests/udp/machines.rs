@@ -2,7 +2,7 @@
 
 use pathcast_base::Nanos;
 use pathcast_measure::machine::{Action, Batch, Event, Machine, Reply, Train};
-use pathcast_measure::{FarAction, FarEvent};
+use pathcast_measure::{ClockState, FarAction, FarEvent};
 use pathcast_net::udp::{FarAddress, FarMachine};
 
 /// What a machine was told.
@@ -140,6 +140,7 @@ pub struct Echo {
     pub sent: Vec<(u64, usize, u64, Nanos)>,
     pub unsent: Vec<(u64, usize, u64)>,
     pub timers: usize,
+    pub clock: Option<ClockState>,
     answered: u64,
     wants: Vec<FarAction<FarAddress>>,
 }
@@ -175,6 +176,9 @@ impl FarMachine for Echo {
             FarEvent::Missed { .. } => {}
             FarEvent::Timer => self.timers += 1,
         }
+    }
+    fn set_clock(&mut self, clock: ClockState) {
+        self.clock = Some(clock);
     }
     fn next(&mut self, _now: Nanos) -> Option<FarAction<FarAddress>> {
         self.wants.pop()

@@ -15,6 +15,7 @@ enum Fate {
     LostOut,
     LostIn,
     Twice,
+    Unsent,
 }
 
 struct Way {
@@ -49,6 +50,9 @@ impl Way {
                 match action {
                     Action::Done(_) => return sender.report(),
                     Action::WakeAt(at) => wake = at,
+                    Action::Reply(reply) if self.fates[reply.seq as usize] == Fate::Unsent => {
+                        sender.handle(now, Event::Unsent { path: 0, seq: reply.seq });
+                    }
                     Action::Reply(reply) => {
                         self.answer(&reply, now, &mut coming);
                         sender.handle(now, Event::Sent { path: 0, seq: reply.seq, at: now + Nanos(700) });
@@ -81,7 +85,7 @@ impl Way {
         let copies = match fate {
             Fate::Fine => 1,
             Fate::Twice => 2,
-            Fate::LostOut | Fate::LostIn => 0,
+            Fate::LostOut | Fate::LostIn | Fate::Unsent => 0,
         };
         for copy in 0..copies {
             coming.push((now + Nanos(700) + OUT + THERE + BACK + Nanos(copy), answer.clone()));
@@ -129,6 +133,24 @@ fn a_counting_reflector_tells_where_packets_were_lost() {
     assert_eq!((report.lost_out, report.lost_in), (Some(2), Some(1)));
     let report = Way::new(&fates, false, Mode::Open).run(synchronised());
     assert_eq!((report.lost, report.lost_out, report.lost_in), (3, None, None));
+}
+
+#[test]
+fn of_what_was_lost_behind_the_last_answer_nobody_knows_where() {
+    let fates = [Fate::Fine, Fate::LostOut, Fate::Fine, Fate::LostOut];
+    let report = Way::new(&fates, true, Mode::Open).run(synchronised());
+    assert_eq!((report.lost, report.lost_out, report.lost_in, report.warnings), (2, None, None, vec![]));
+}
+
+#[test]
+fn what_did_not_leave_was_not_lost_on_the_way() {
+    for stateful in [true, false] {
+        let fates = [Fate::Fine, Fate::Unsent, Fate::LostIn, Fate::LostOut, Fate::Fine];
+        let report = Way::new(&fates, stateful, Mode::Open).run(synchronised());
+        let told = stateful.then_some(1);
+        assert_eq!((report.unsent, report.lost, report.lost_out, report.lost_in), (1, 2, told, told));
+        assert_eq!(report.warnings, []);
+    }
 }
 
 #[test]
