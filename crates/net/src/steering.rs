@@ -3,6 +3,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use pathcast_base::Nanos;
@@ -11,14 +12,17 @@ use socket2::Socket;
 
 use crate::info::{self, MptcpInfo, SubflowInfo};
 use crate::joins::Joins;
+use crate::maker::SocketMaker;
 use crate::places::Places;
 
 /// Between two looks.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 /// Looks in a row at which the kernel may refuse what it is told: it may lack memory for a moment.
 const REFUSALS: u32 = 10;
-/// Send buffer that is asked for; the kernel doubles it [byte].
-const ROOM: usize = 4 << 20;
+/// Largest send buffer of a TCP connection where the system does not say [byte].
+const LARGEST: u64 = 4 << 20;
+/// What the far end's buffer is taken to hold as long as its window has not shown more [byte].
+const FAR_ROOM: u64 = 7 << 20;
 
 /// A subflow, and what was done with it.
 struct Line {
@@ -60,7 +64,9 @@ pub(crate) struct Steering {
     next: Instant,
     /// How far the stream may be given to the kernel.
     may_give: u64,
+    /// What both ends' buffers hold, and the largest window that the far end had [byte].
     room: u64,
+    window: u64,
     coupled: bool,
     lines: Vec<Line>,
     /// Looks in a row at which the kernel refused something.
@@ -70,18 +76,27 @@ pub(crate) struct Steering {
 }
 
 impl Steering {
-    /// Of a connection that is not made yet.
-    pub fn new(socket: &Socket, joins: &mut impl Backups) -> Steering {
+    /// Of a connection over so many paths that is not made yet.
+    pub fn new(socket: &Socket, paths: usize, maker: &dyn SocketMaker, joins: &mut impl Backups) -> Steering {
         joins.begin_as_backup(true);
         // neither is needed for the rest to work; an older kernel may refuse the first
         let _ = socket.set_tcp_notsent_lowat(UNSENT);
-        let _ = socket.set_send_buffer_size(ROOM);
-        // an eighth is the memory of the packets around it
-        let room = socket.send_buffer_size().unwrap_or(ROOM) as u64 / 8 * 7;
+        let _ = widen(socket, largest(maker.sysctl("ipv4/tcp_wmem").ok().as_deref()).saturating_mul(paths as u64));
         let coupled = info::control(socket).is_ok_and(|name| is_coupled(&name));
         let (rule, began) = (Steer::default(), Instant::now());
         let may_give = rule.ahead();
-        Steering { rule, began, next: began, may_give, room, coupled, lines: Vec::new(), refusals: 0, refused: None }
+        let lines = Vec::new();
+        let room = FAR_ROOM;
+        Steering { rule, began, next: began, may_give, room, window: 0, coupled, lines, refusals: 0, refused: None }
+    }
+
+    /// Looks at what both ends' buffers hold; to be called before [`Steering::look`].
+    pub fn look_at_room(&mut self, socket: &Socket, info: &MptcpInfo) {
+        let told = info.subflows.iter().map(|one| u64::from(one.tcp.window)).max().unwrap_or(0);
+        self.window = self.window.max(told);
+        if let Ok(own) = socket.send_buffer_size() {
+            self.room = room(own as u64, self.window);
+        }
     }
 
     pub fn is_due(&self, now: Instant) -> bool {
@@ -225,6 +240,39 @@ impl Steering {
     }
 }
 
+/// Gives a connection the send buffer that the kernel's own tuning would come to, from the start: what waits for a slow subflow
+/// needs it before that. No less, since the tuning has its end by this. Plain SO_SNDBUF is bounded by `net.core.wmem_max`,
+/// mostly far below `tcp_wmem`.
+///
+/// # Errors
+/// PermissionDenied without CAP_NET_ADMIN in the first user namespace: the tuning goes on.
+fn widen(socket: &Socket, bytes: u64) -> io::Result<()> {
+    let half = (bytes / 2).min(i32::MAX as u64 / 2) as libc::c_int; // the kernel doubles it
+    // SAFETY: the option reads one int, which outlives the call
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_SNDBUFFORCE,
+            (&raw const half).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The largest send buffer of one TCP connection by `tcp_wmem` [byte].
+fn largest(tcp_wmem: Option<&str>) -> u64 {
+    tcp_wmem.and_then(|text| text.split_whitespace().nth(2)?.parse().ok()).unwrap_or(LARGEST)
+}
+
+/// What both ends' buffers hold: our own of so many bytes, and the far end's, of which its window, which grows with what it
+/// receives, tells the least [byte].
+fn room(own: u64, window: u64) -> u64 {
+    // an eighth is the memory of the packets around it
+    window.max(FAR_ROOM).min(own / 8 * 7)
+}
+
 fn see(one: &SubflowInfo) -> SubflowSeen {
     let (tcp, mss) = (&one.tcp, u64::from(one.tcp.mss));
     let micros = |us: u32| Nanos(u64::from(us) * 1000);
@@ -314,7 +362,7 @@ mod tests {
         let paths = [1, 2].map(|n| PathAddr::new(format!("p{n}"), [10, 0, 0, n].into(), [10, 0, 1, n].into()));
         let places = Places::new(&paths, 5270, Arc::new(HostSockets), None);
         let socket = HostSockets.tcp(Family::V4, Protocol::Tcp).unwrap();
-        let mut steering = Steering::new(&socket, kernel);
+        let mut steering = Steering::new(&socket, 2, &HostSockets, kernel);
         assert!(kernel.begin_as_backup);
         let mut now = steering.began;
         for look in 1..=looks {
@@ -330,6 +378,33 @@ mod tests {
             steering.look(now, &info, look * 144_800, 1 << 40, kernel, &places);
         }
         steering.notes(now, &places)
+    }
+
+    /// By its own tuning the kernel comes to the largest of `tcp_wmem` for each subflow.
+    #[test]
+    fn the_send_buffer_is_no_smaller_than_the_kernel_would_make_it() {
+        let mut kernel = Kernel { refuses: 0, begin_as_backup: false, told: Vec::new() };
+        let Ok(socket) = HostSockets.tcp(Family::V4, Protocol::Mptcp) else {
+            println!("SKIPPED: the_send_buffer_is_no_smaller_than_the_kernel_would_make_it: needs MPTCP");
+            return;
+        };
+        let tuned = socket.send_buffer_size().unwrap() as u64;
+        let most = 9 * largest(HostSockets.sysctl("ipv4/tcp_wmem").ok().as_deref());
+        Steering::new(&socket, 9, &HostSockets, &mut kernel);
+        let got = socket.send_buffer_size().unwrap() as u64;
+        // where it may not be forced the tuning goes on
+        let forced = widen(&socket, most).is_ok();
+        assert_eq!(got, if forced { most } else { tuned });
+    }
+
+    #[test]
+    fn the_room_is_that_of_the_smaller_buffer() {
+        assert_eq!(
+            [largest(Some("4096\t16384\t33554432")), largest(Some("no")), largest(None)],
+            [32 << 20, LARGEST, LARGEST]
+        );
+        assert_eq!([room(8 << 20, 65_535), room(256 << 20, 65_535)], [7 << 20, FAR_ROOM]);
+        assert_eq!([room(256 << 20, 48 << 20), room(16 << 20, 48 << 20)], [48 << 20, 14 << 20]);
     }
 
     #[test]
