@@ -1,7 +1,7 @@
 //! The further subflows of one MPTCP connection: asked for when the kernel is ready, and watched.
 //!
 //! A subflow whose path has died is left alone: the kernel sends its data over the others within seconds, and uses it
-//! again should the path come back. One that the kernel has closed, or that could not be made, is asked for again.
+//! again should the path come back. One that is closed since it was silent, or that could not be made, is asked for again.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -34,7 +34,7 @@ enum State {
     Waiting,
     Asked,
     Failed(String),
-    /// Closed by this program, and not to be asked for again.
+    /// Closed by this program.
     Left(String),
 }
 
@@ -43,7 +43,7 @@ struct Join {
     path: usize,
     id: u8,
     state: State,
-    /// When it failed, and how long it is left alone then.
+    /// When it failed, and how long it is left alone then; none: it is not asked for again.
     failed: Option<Instant>,
     pause: Duration,
 }
@@ -133,15 +133,22 @@ impl Joins {
         self.commands.set_backup(self.token, local, remote, backup)
     }
 
-    /// Closes a subflow for good, and why.
+    /// Closes a subflow, and why: for good, or to be asked for `again` later.
     ///
     /// # Errors
     /// The system's; `NotFound` where it is gone.
-    pub fn leave(&mut self, local: SocketAddr, remote: SocketAddr, why: &str, places: &Places) -> io::Result<()> {
+    pub fn leave(
+        &mut self,
+        local: SocketAddr,
+        remote: SocketAddr,
+        why: &str,
+        again: bool,
+        places: &Places,
+    ) -> io::Result<()> {
         self.commands.destroy(self.token, local, remote)?;
         if let Some(path) = places.find(local, remote.ip()) {
             let join = &mut self.joins[path];
-            (join.state, join.failed) = (State::Left(why.into()), None);
+            (join.state, join.failed) = (State::Left(why.into()), again.then(Instant::now));
         }
         Ok(())
     }
@@ -245,13 +252,13 @@ impl Joins {
                 .to_owned(),
         };
         let path = places.find(local, remote.ip());
-        let join = path.map(|path| &mut self.joins[path]).filter(|join| join.failed.is_none());
+        let join = path.map(|path| &mut self.joins[path]);
         if let Some(Join { state: State::Left(why), .. }) = &join {
             subflows.closed(local, remote, why);
             return;
         }
         let carried = subflows.closed(local, remote, &why);
-        if let Some(join) = join {
+        if let Some(join) = join.filter(|join| join.failed.is_none()) {
             join.fail(if carried { why } else { format!("join failed: {why}") });
         }
     }

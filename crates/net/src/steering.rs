@@ -26,6 +26,8 @@ const FAR_ROOM: u64 = 7 << 20;
 
 /// A subflow, and what was done with it.
 struct Line {
+    /// Its number in the connection: one that is made again may have the same ends.
+    id: u32,
     local: SocketAddr,
     remote: SocketAddr,
     /// It is a backup since then, and why.
@@ -42,7 +44,14 @@ pub(crate) trait Backups {
     /// As [`Joins::set_backup`].
     fn set_backup(&mut self, local: SocketAddr, remote: SocketAddr, backup: bool) -> io::Result<()>;
     /// As [`Joins::leave`].
-    fn leave(&mut self, local: SocketAddr, remote: SocketAddr, why: &str, places: &Places) -> io::Result<()>;
+    fn leave(
+        &mut self,
+        local: SocketAddr,
+        remote: SocketAddr,
+        why: &str,
+        again: bool,
+        places: &Places,
+    ) -> io::Result<()>;
 }
 
 impl Backups for Joins {
@@ -52,8 +61,15 @@ impl Backups for Joins {
     fn set_backup(&mut self, local: SocketAddr, remote: SocketAddr, backup: bool) -> io::Result<()> {
         self.set_backup(local, remote, backup)
     }
-    fn leave(&mut self, local: SocketAddr, remote: SocketAddr, why: &str, places: &Places) -> io::Result<()> {
-        self.leave(local, remote, why, places)
+    fn leave(
+        &mut self,
+        local: SocketAddr,
+        remote: SocketAddr,
+        why: &str,
+        again: bool,
+        places: &Places,
+    ) -> io::Result<()> {
+        self.leave(local, remote, why, again, places)
     }
 }
 
@@ -181,7 +197,7 @@ impl Steering {
         let line = self.line_of(now, one);
         match (verdict, line.held) {
             (Verdict::Close(why), _) if line.closed.is_none() => {
-                joins.leave(local, remote, told(why), places)?;
+                joins.leave(local, remote, told(why), why == Held::Silent, places)?;
                 line.closed = Some((now, why));
             }
             (Verdict::Hold(why), None) => {
@@ -200,10 +216,10 @@ impl Steering {
     }
 
     fn line_of(&mut self, now: Instant, one: &SubflowInfo) -> &mut Line {
-        let (local, remote) = (one.local, one.remote);
-        let at = self.lines.iter().position(|l| (l.local, l.remote) == (local, remote)).unwrap_or_else(|| {
+        let at = self.lines.iter().position(|l| l.id == one.id).unwrap_or_else(|| {
+            let (id, local, remote) = (one.id, one.local, one.remote);
             let held = (!self.lines.is_empty()).then_some((now, Held::Late)); // later ones begin as backups
-            self.lines.push(Line { local, remote, held, was_held: Duration::ZERO, closed: None });
+            self.lines.push(Line { id, local, remote, held, was_held: Duration::ZERO, closed: None });
             self.lines.len() - 1
         });
         &mut self.lines[at]
@@ -214,6 +230,7 @@ impl Steering {
         let mut notes = Vec::new();
         let seconds = |time: Duration| time.as_secs_f64();
         let whole = end.saturating_duration_since(self.began);
+        let mut left: Vec<(String, u32, f64, Held)> = Vec::new();
         for line in &self.lines {
             let path = places.find(line.local, line.remote.ip());
             let name = path.map_or_else(|| line.local.ip().to_string(), |path| places.paths()[path].name.clone());
@@ -221,7 +238,10 @@ impl Steering {
                 line.was_held + line.held.map_or(Duration::ZERO, |(since, _)| end.saturating_duration_since(since));
             if let Some((at, why)) = line.closed {
                 let at = seconds(at.duration_since(self.began));
-                notes.push(format!("{name} was left at {at:.1} s: {}", told(why)));
+                match left.iter_mut().find(|(known, ..)| *known == name) {
+                    Some((_, times, last, reason)) => (*times, *last, *reason) = (*times + 1, at, why),
+                    None => left.push((name, 1, at, why)),
+                }
             } else if let Some((_, why)) = line.held
                 && 2 * held > whole
             {
@@ -233,6 +253,10 @@ impl Steering {
                 ));
             }
         }
+        notes.extend(left.into_iter().map(|(name, times, at, why)| match times {
+            1 => format!("{name} was left at {at:.1} s: {}", told(why)),
+            _ => format!("{name} was left {times} times, last at {at:.1} s: {}", told(why)),
+        }));
         notes.extend(
             self.refused.as_ref().map(|why| format!("which subflows are backups is the kernel's choice: {why}")),
         );
@@ -317,6 +341,8 @@ mod tests {
         refuses: usize,
         begin_as_backup: bool,
         told: Vec<(SocketAddr, bool)>,
+        /// Which were closed, and whether they are to be asked for again.
+        left: Vec<(SocketAddr, bool)>,
     }
 
     impl Kernel {
@@ -337,7 +363,8 @@ mod tests {
             self.told.push((local, backup));
             self.answer()
         }
-        fn leave(&mut self, _: SocketAddr, _: SocketAddr, _: &str, _: &Places) -> io::Result<()> {
+        fn leave(&mut self, local: SocketAddr, _: SocketAddr, _: &str, again: bool, _: &Places) -> io::Result<()> {
+            self.left.push((local, again));
             self.answer()
         }
     }
@@ -383,7 +410,7 @@ mod tests {
     /// By its own tuning the kernel comes to the largest of `tcp_wmem` for each subflow.
     #[test]
     fn the_send_buffer_is_no_smaller_than_the_kernel_would_make_it() {
-        let mut kernel = Kernel { refuses: 0, begin_as_backup: false, told: Vec::new() };
+        let mut kernel = Kernel { refuses: 0, begin_as_backup: false, told: Vec::new(), left: Vec::new() };
         let Ok(socket) = HostSockets.tcp(Family::V4, Protocol::Mptcp) else {
             println!("SKIPPED: the_send_buffer_is_no_smaller_than_the_kernel_would_make_it: needs MPTCP");
             return;
@@ -410,16 +437,50 @@ mod tests {
     #[test]
     fn what_the_kernel_refuses_once_is_told_again() {
         let second = subflow(2, 0).local;
-        let mut kernel = Kernel { refuses: 1, begin_as_backup: false, told: Vec::new() };
+        let mut kernel = Kernel { refuses: 1, begin_as_backup: false, told: Vec::new(), left: Vec::new() };
         let notes = steered(&mut kernel, 100);
         assert_eq!((&kernel.told[..2], notes.len()), (&[(second, false); 2][..], 0), "{notes:?}");
         assert!(kernel.begin_as_backup);
     }
 
+    /// What it holds has filled the buffers, and its timeouts follow one another.
+    #[test]
+    fn one_that_is_closed_for_its_silence_is_to_be_asked_for_again_and_is_another_then() {
+        let mut kernel = Kernel { refuses: 0, begin_as_backup: false, told: Vec::new(), left: Vec::new() };
+        let paths = [1, 2].map(|n| PathAddr::new(format!("p{n}"), [10, 0, 0, n].into(), [10, 0, 1, n].into()));
+        let places = Places::new(&paths, 5270, Arc::new(HostSockets), None);
+        let socket = HostSockets.tcp(Family::V4, Protocol::Tcp).unwrap();
+        let mut steering = Steering::new(&socket, 2, &HostSockets, &mut kernel);
+        let second = subflow(2, 0).local;
+        let mut look = |at: u64, subflows: Vec<SubflowInfo>, kernel: &mut Kernel| {
+            let acked = at.min(100) * 144_800;
+            let (bytes_acked, bytes_sent) = (Some(acked), Some(acked + FAR_ROOM));
+            let info = MptcpInfo { token: 1, fallback: false, bytes_acked, bytes_sent, unacked: 0, subflows };
+            steering.look(steering.began + TICK * at as u32, &info, acked + FAR_ROOM, 1 << 40, kernel, &places);
+            steering.notes(steering.began + TICK * at as u32, &places)
+        };
+        (1..=100).for_each(|at| drop(look(at, vec![subflow(1, at), subflow(2, at)], &mut kernel)));
+        let (mut idle, mut silent) = (subflow(1, 100), subflow(2, 100));
+        idle.tcp.unsent = 0;
+        (silent.tcp.unacked, silent.tcp.timeouts) = (100, 4);
+        let notes = look(101, vec![idle, silent], &mut kernel);
+        assert_eq!(kernel.left, [(second, true)], "{notes:?}");
+        assert!(notes[0].starts_with("p2 was left at") && notes[0].ends_with("it did not answer"), "{notes:?}");
+        // from the same port
+        kernel.told.clear();
+        let mut back = SubflowInfo { id: 3, ..silent };
+        (back.tcp.unacked, back.tcp.timeouts) = (0, 0);
+        (back.tcp.unsent, back.tcp.bytes_acked) = (0, 0);
+        let busy = |at| vec![subflow(1, at), back];
+        (102..150).for_each(|at| drop(look(at, busy(at), &mut kernel)));
+        assert!(kernel.told.contains(&(second, false)), "{:?}", kernel.told);
+    }
+
     #[test]
     fn where_the_kernel_refuses_for_good_none_stays_a_backup() {
         let second = subflow(2, 0).local;
-        let mut kernel = Kernel { refuses: REFUSALS as usize, begin_as_backup: false, told: Vec::new() };
+        let mut kernel =
+            Kernel { refuses: REFUSALS as usize, begin_as_backup: false, told: Vec::new(), left: Vec::new() };
         let notes = steered(&mut kernel, 100);
         assert_eq!(kernel.told, [(second, false); REFUSALS as usize + 1]);
         assert!(!kernel.begin_as_backup);
