@@ -20,7 +20,7 @@ use crate::subflows::Subflows;
 
 /// Older kernels refuse address id 0, that of the first subflow's address; then it goes by this one.
 const SPARE_ID: u8 = 250;
-/// Time until a subflow is asked for again; doubles up to …
+/// Time until a subflow is asked for again; doubles each time that it ends before it was up for the longest, up to …
 const PAUSE: Duration = Duration::from_secs(5);
 /// … this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -46,6 +46,8 @@ struct Join {
     /// When it failed, and how long it is left alone then; none: it is not asked for again.
     failed: Option<Instant>,
     pause: Duration,
+    /// When it was established.
+    up: Option<Instant>,
 }
 
 impl Join {
@@ -73,7 +75,15 @@ impl Join {
 
     fn fail(&mut self, why: String) {
         self.state = State::Failed(why);
-        self.failed = Some(Instant::now());
+        self.rest(Instant::now());
+    }
+
+    /// It is asked for again after its pause.
+    fn rest(&mut self, now: Instant) {
+        if self.up.take().is_some_and(|up| now.duration_since(up) >= LONGEST_PAUSE) {
+            self.pause = PAUSE;
+        }
+        self.failed = Some(now);
     }
 }
 
@@ -110,6 +120,7 @@ impl Joins {
                 state: State::Waiting,
                 failed: None,
                 pause: PAUSE,
+                up: None,
             })
             .collect();
         Ok(Joins { commands, events, token: 0, established: false, lost: false, unheard: false, backup: false, joins })
@@ -148,7 +159,10 @@ impl Joins {
         self.commands.destroy(self.token, local, remote)?;
         if let Some(path) = places.find(local, remote.ip()) {
             let join = &mut self.joins[path];
-            (join.state, join.failed) = (State::Left(why.into()), again.then(Instant::now));
+            (join.state, join.failed) = (State::Left(why.into()), None);
+            if again {
+                join.rest(Instant::now());
+            }
         }
         Ok(())
     }
@@ -188,7 +202,14 @@ impl Joins {
                     self.established = true;
                     self.ask(places);
                 }
-                EventKind::SubflowEstablished => changed = true,
+                EventKind::SubflowEstablished => {
+                    changed = true;
+                    if let (Some(local), Some(remote)) = (event.local, event.remote)
+                        && let Some(path) = places.find(local, remote.ip())
+                    {
+                        self.joins[path].up = Some(Instant::now());
+                    }
+                }
                 EventKind::SubflowClosed => {
                     changed = true;
                     self.closed(&event, subflows, places);
@@ -224,7 +245,7 @@ impl Joins {
         }
     }
 
-    /// Where events were lost: what was asked for and is not among these has ended, and is asked for again.
+    /// Where events were lost: what was there or asked for and is not among these has ended, and is asked for again.
     pub fn compare(&mut self, there: &[SubflowInfo], places: &Places) {
         if !std::mem::take(&mut self.unheard) {
             return;
@@ -234,8 +255,10 @@ impl Joins {
             .filter(|one| one.tcp.state != TCP_CLOSE)
             .map(|one| places.find(one.local, one.remote.ip()))
             .collect();
-        for join in self.joins.iter_mut().skip(1) {
-            if join.state == State::Asked && join.failed.is_none() && !open.contains(&Some(join.path)) {
+        for join in &mut self.joins {
+            // connect() has made that of the first path
+            let begun = join.state == State::Asked || (join.path == 0 && join.state == State::Waiting);
+            if begun && join.failed.is_none() && !open.contains(&Some(join.path)) {
                 join.fail("it ended; why was lost".into());
             }
         }
@@ -366,6 +389,22 @@ mod tests {
         joins.compare(&there, &places);
         assert_eq!(failed(&joins), [false, false, true]);
         assert!(joins.why_missing(2).contains("it ended"));
+        joins.unheard = true;
+        joins.compare(&there[1..], &places);
+        assert_eq!(failed(&joins), [true, false, true], "that of connect()");
+    }
+
+    #[test]
+    fn one_that_was_up_for_long_is_soon_asked_for_again() {
+        let now = Instant::now();
+        let pause = |up: Option<Duration>| {
+            let state = State::Asked;
+            let mut join = Join { path: 1, id: 2, state, failed: None, pause: LONGEST_PAUSE, up: up.map(|_| now) };
+            join.rest(now + up.unwrap_or_default());
+            join.pause
+        };
+        let short = LONGEST_PAUSE - Duration::from_secs(1);
+        assert_eq!([None, Some(short), Some(LONGEST_PAUSE)].map(pause), [LONGEST_PAUSE, LONGEST_PAUSE, PAUSE]);
     }
 
     #[test]
