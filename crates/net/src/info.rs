@@ -50,6 +50,8 @@ pub(crate) struct TcpInfo {
     pub min_rtt_us: Option<u32>,
     pub bytes_sent: u64,
     pub bytes_retransmitted: u64,
+    /// What the other end takes beyond what it has acknowledged, of a subflow at the level of the connection [byte].
+    pub window: u32,
     /// Retransmission timeouts since the beginning; absent before Linux 6.7.
     pub all_timeouts: Option<u32>,
 }
@@ -106,6 +108,7 @@ impl TcpInfo {
             min_rtt_us: Some(u32_at(b, 148)).filter(|&r| r != u32::MAX && r != 0),
             bytes_sent: u64_at(b, 200),
             bytes_retransmitted: u64_at(b, 208),
+            window: u32_at(b, 228),
             all_timeouts: b.get(240..242).and_then(|b| b.try_into().ok()).map(|b| u16::from_ne_bytes(b).into()),
         }
     }

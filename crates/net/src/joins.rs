@@ -1,7 +1,7 @@
 //! The further subflows of one MPTCP connection: asked for when the kernel is ready, and watched.
 //!
 //! A subflow whose path has died is left alone: the kernel sends its data over the others within seconds, and uses it
-//! again should the path come back. One that the kernel has closed, or that could not be made, is asked for again.
+//! again should the path come back. One that is closed since it was silent, or that could not be made, is asked for again.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,7 +20,7 @@ use crate::subflows::Subflows;
 
 /// Older kernels refuse address id 0, that of the first subflow's address; then it goes by this one.
 const SPARE_ID: u8 = 250;
-/// Time until a subflow is asked for again; doubles up to …
+/// Time until a subflow is asked for again; doubles each time that it ends before it was up for the longest, up to …
 const PAUSE: Duration = Duration::from_secs(5);
 /// … this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ enum State {
     Waiting,
     Asked,
     Failed(String),
-    /// Closed by this program, and not to be asked for again.
+    /// Closed by this program.
     Left(String),
 }
 
@@ -43,9 +43,11 @@ struct Join {
     path: usize,
     id: u8,
     state: State,
-    /// When it failed, and how long it is left alone then.
+    /// When it failed, and how long it is left alone then; none: it is not asked for again.
     failed: Option<Instant>,
     pause: Duration,
+    /// When it was established.
+    up: Option<Instant>,
 }
 
 impl Join {
@@ -73,7 +75,15 @@ impl Join {
 
     fn fail(&mut self, why: String) {
         self.state = State::Failed(why);
-        self.failed = Some(Instant::now());
+        self.rest(Instant::now());
+    }
+
+    /// It is asked for again after its pause.
+    fn rest(&mut self, now: Instant) {
+        if self.up.take().is_some_and(|up| now.duration_since(up) >= LONGEST_PAUSE) {
+            self.pause = PAUSE;
+        }
+        self.failed = Some(now);
     }
 }
 
@@ -110,6 +120,7 @@ impl Joins {
                 state: State::Waiting,
                 failed: None,
                 pause: PAUSE,
+                up: None,
             })
             .collect();
         Ok(Joins { commands, events, token: 0, established: false, lost: false, unheard: false, backup: false, joins })
@@ -133,15 +144,25 @@ impl Joins {
         self.commands.set_backup(self.token, local, remote, backup)
     }
 
-    /// Closes a subflow for good, and why.
+    /// Closes a subflow, and why: for good, or to be asked for `again` later.
     ///
     /// # Errors
     /// The system's; `NotFound` where it is gone.
-    pub fn leave(&mut self, local: SocketAddr, remote: SocketAddr, why: &str, places: &Places) -> io::Result<()> {
+    pub fn leave(
+        &mut self,
+        local: SocketAddr,
+        remote: SocketAddr,
+        why: &str,
+        again: bool,
+        places: &Places,
+    ) -> io::Result<()> {
         self.commands.destroy(self.token, local, remote)?;
         if let Some(path) = places.find(local, remote.ip()) {
             let join = &mut self.joins[path];
             (join.state, join.failed) = (State::Left(why.into()), None);
+            if again {
+                join.rest(Instant::now());
+            }
         }
         Ok(())
     }
@@ -181,7 +202,14 @@ impl Joins {
                     self.established = true;
                     self.ask(places);
                 }
-                EventKind::SubflowEstablished => changed = true,
+                EventKind::SubflowEstablished => {
+                    changed = true;
+                    if let (Some(local), Some(remote)) = (event.local, event.remote)
+                        && let Some(path) = places.find(local, remote.ip())
+                    {
+                        self.joins[path].up = Some(Instant::now());
+                    }
+                }
                 EventKind::SubflowClosed => {
                     changed = true;
                     self.closed(&event, subflows, places);
@@ -217,7 +245,7 @@ impl Joins {
         }
     }
 
-    /// Where events were lost: what was asked for and is not among these has ended, and is asked for again.
+    /// Where events were lost: what was there or asked for and is not among these has ended, and is asked for again.
     pub fn compare(&mut self, there: &[SubflowInfo], places: &Places) {
         if !std::mem::take(&mut self.unheard) {
             return;
@@ -227,8 +255,10 @@ impl Joins {
             .filter(|one| one.tcp.state != TCP_CLOSE)
             .map(|one| places.find(one.local, one.remote.ip()))
             .collect();
-        for join in self.joins.iter_mut().skip(1) {
-            if join.state == State::Asked && join.failed.is_none() && !open.contains(&Some(join.path)) {
+        for join in &mut self.joins {
+            // connect() has made that of the first path
+            let begun = join.state == State::Asked || (join.path == 0 && join.state == State::Waiting);
+            if begun && join.failed.is_none() && !open.contains(&Some(join.path)) {
                 join.fail("it ended; why was lost".into());
             }
         }
@@ -245,13 +275,13 @@ impl Joins {
                 .to_owned(),
         };
         let path = places.find(local, remote.ip());
-        let join = path.map(|path| &mut self.joins[path]).filter(|join| join.failed.is_none());
+        let join = path.map(|path| &mut self.joins[path]);
         if let Some(Join { state: State::Left(why), .. }) = &join {
             subflows.closed(local, remote, why);
             return;
         }
         let carried = subflows.closed(local, remote, &why);
-        if let Some(join) = join {
+        if let Some(join) = join.filter(|join| join.failed.is_none()) {
             join.fail(if carried { why } else { format!("join failed: {why}") });
         }
     }
@@ -359,6 +389,22 @@ mod tests {
         joins.compare(&there, &places);
         assert_eq!(failed(&joins), [false, false, true]);
         assert!(joins.why_missing(2).contains("it ended"));
+        joins.unheard = true;
+        joins.compare(&there[1..], &places);
+        assert_eq!(failed(&joins), [true, false, true], "that of connect()");
+    }
+
+    #[test]
+    fn one_that_was_up_for_long_is_soon_asked_for_again() {
+        let now = Instant::now();
+        let pause = |up: Option<Duration>| {
+            let state = State::Asked;
+            let mut join = Join { path: 1, id: 2, state, failed: None, pause: LONGEST_PAUSE, up: up.map(|_| now) };
+            join.rest(now + up.unwrap_or_default());
+            join.pause
+        };
+        let short = LONGEST_PAUSE - Duration::from_secs(1);
+        assert_eq!([None, Some(short), Some(LONGEST_PAUSE)].map(pause), [LONGEST_PAUSE, LONGEST_PAUSE, PAUSE]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 use pathcast_base::Nanos;
@@ -11,17 +12,22 @@ use socket2::Socket;
 
 use crate::info::{self, MptcpInfo, SubflowInfo};
 use crate::joins::Joins;
+use crate::maker::SocketMaker;
 use crate::places::Places;
 
 /// Between two looks.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 /// Looks in a row at which the kernel may refuse what it is told: it may lack memory for a moment.
 const REFUSALS: u32 = 10;
-/// Send buffer that is asked for; the kernel doubles it [byte].
-const ROOM: usize = 4 << 20;
+/// Largest send buffer of a TCP connection where the system does not say [byte].
+const LARGEST: u64 = 4 << 20;
+/// What the far end's buffer is taken to hold as long as its window has not shown more [byte].
+const FAR_ROOM: u64 = 7 << 20;
 
 /// A subflow, and what was done with it.
 struct Line {
+    /// Its number in the connection: one that is made again may have the same ends.
+    id: u32,
     local: SocketAddr,
     remote: SocketAddr,
     /// It is a backup since then, and why.
@@ -38,7 +44,14 @@ pub(crate) trait Backups {
     /// As [`Joins::set_backup`].
     fn set_backup(&mut self, local: SocketAddr, remote: SocketAddr, backup: bool) -> io::Result<()>;
     /// As [`Joins::leave`].
-    fn leave(&mut self, local: SocketAddr, remote: SocketAddr, why: &str, places: &Places) -> io::Result<()>;
+    fn leave(
+        &mut self,
+        local: SocketAddr,
+        remote: SocketAddr,
+        why: &str,
+        again: bool,
+        places: &Places,
+    ) -> io::Result<()>;
 }
 
 impl Backups for Joins {
@@ -48,8 +61,15 @@ impl Backups for Joins {
     fn set_backup(&mut self, local: SocketAddr, remote: SocketAddr, backup: bool) -> io::Result<()> {
         self.set_backup(local, remote, backup)
     }
-    fn leave(&mut self, local: SocketAddr, remote: SocketAddr, why: &str, places: &Places) -> io::Result<()> {
-        self.leave(local, remote, why, places)
+    fn leave(
+        &mut self,
+        local: SocketAddr,
+        remote: SocketAddr,
+        why: &str,
+        again: bool,
+        places: &Places,
+    ) -> io::Result<()> {
+        self.leave(local, remote, why, again, places)
     }
 }
 
@@ -60,7 +80,9 @@ pub(crate) struct Steering {
     next: Instant,
     /// How far the stream may be given to the kernel.
     may_give: u64,
+    /// What both ends' buffers hold, and the largest window that the far end had [byte].
     room: u64,
+    window: u64,
     coupled: bool,
     lines: Vec<Line>,
     /// Looks in a row at which the kernel refused something.
@@ -70,18 +92,27 @@ pub(crate) struct Steering {
 }
 
 impl Steering {
-    /// Of a connection that is not made yet.
-    pub fn new(socket: &Socket, joins: &mut impl Backups) -> Steering {
+    /// Of a connection over so many paths that is not made yet.
+    pub fn new(socket: &Socket, paths: usize, maker: &dyn SocketMaker, joins: &mut impl Backups) -> Steering {
         joins.begin_as_backup(true);
         // neither is needed for the rest to work; an older kernel may refuse the first
         let _ = socket.set_tcp_notsent_lowat(UNSENT);
-        let _ = socket.set_send_buffer_size(ROOM);
-        // an eighth is the memory of the packets around it
-        let room = socket.send_buffer_size().unwrap_or(ROOM) as u64 / 8 * 7;
+        let _ = widen(socket, largest(maker.sysctl("ipv4/tcp_wmem").ok().as_deref()).saturating_mul(paths as u64));
         let coupled = info::control(socket).is_ok_and(|name| is_coupled(&name));
         let (rule, began) = (Steer::default(), Instant::now());
         let may_give = rule.ahead();
-        Steering { rule, began, next: began, may_give, room, coupled, lines: Vec::new(), refusals: 0, refused: None }
+        let lines = Vec::new();
+        let room = FAR_ROOM;
+        Steering { rule, began, next: began, may_give, room, window: 0, coupled, lines, refusals: 0, refused: None }
+    }
+
+    /// Looks at what both ends' buffers hold; to be called before [`Steering::look`].
+    pub fn look_at_room(&mut self, socket: &Socket, info: &MptcpInfo) {
+        let told = info.subflows.iter().map(|one| u64::from(one.tcp.window)).max().unwrap_or(0);
+        self.window = self.window.max(told);
+        if let Ok(own) = socket.send_buffer_size() {
+            self.room = room(own as u64, self.window);
+        }
     }
 
     pub fn is_due(&self, now: Instant) -> bool {
@@ -166,7 +197,7 @@ impl Steering {
         let line = self.line_of(now, one);
         match (verdict, line.held) {
             (Verdict::Close(why), _) if line.closed.is_none() => {
-                joins.leave(local, remote, told(why), places)?;
+                joins.leave(local, remote, told(why), why == Held::Silent, places)?;
                 line.closed = Some((now, why));
             }
             (Verdict::Hold(why), None) => {
@@ -185,10 +216,10 @@ impl Steering {
     }
 
     fn line_of(&mut self, now: Instant, one: &SubflowInfo) -> &mut Line {
-        let (local, remote) = (one.local, one.remote);
-        let at = self.lines.iter().position(|l| (l.local, l.remote) == (local, remote)).unwrap_or_else(|| {
+        let at = self.lines.iter().position(|l| l.id == one.id).unwrap_or_else(|| {
+            let (id, local, remote) = (one.id, one.local, one.remote);
             let held = (!self.lines.is_empty()).then_some((now, Held::Late)); // later ones begin as backups
-            self.lines.push(Line { local, remote, held, was_held: Duration::ZERO, closed: None });
+            self.lines.push(Line { id, local, remote, held, was_held: Duration::ZERO, closed: None });
             self.lines.len() - 1
         });
         &mut self.lines[at]
@@ -199,6 +230,7 @@ impl Steering {
         let mut notes = Vec::new();
         let seconds = |time: Duration| time.as_secs_f64();
         let whole = end.saturating_duration_since(self.began);
+        let mut left: Vec<(String, u32, f64, Held)> = Vec::new();
         for line in &self.lines {
             let path = places.find(line.local, line.remote.ip());
             let name = path.map_or_else(|| line.local.ip().to_string(), |path| places.paths()[path].name.clone());
@@ -206,7 +238,10 @@ impl Steering {
                 line.was_held + line.held.map_or(Duration::ZERO, |(since, _)| end.saturating_duration_since(since));
             if let Some((at, why)) = line.closed {
                 let at = seconds(at.duration_since(self.began));
-                notes.push(format!("{name} was left at {at:.1} s: {}", told(why)));
+                match left.iter_mut().find(|(known, ..)| *known == name) {
+                    Some((_, times, last, reason)) => (*times, *last, *reason) = (*times + 1, at, why),
+                    None => left.push((name, 1, at, why)),
+                }
             } else if let Some((_, why)) = line.held
                 && 2 * held > whole
             {
@@ -218,11 +253,48 @@ impl Steering {
                 ));
             }
         }
+        notes.extend(left.into_iter().map(|(name, times, at, why)| match times {
+            1 => format!("{name} was left at {at:.1} s: {}", told(why)),
+            _ => format!("{name} was left {times} times, last at {at:.1} s: {}", told(why)),
+        }));
         notes.extend(
             self.refused.as_ref().map(|why| format!("which subflows are backups is the kernel's choice: {why}")),
         );
         notes
     }
+}
+
+/// Gives a connection the send buffer that the kernel's own tuning would come to, from the start: what waits for a slow subflow
+/// needs it before that. No less, since the tuning has its end by this. Plain SO_SNDBUF is bounded by `net.core.wmem_max`,
+/// mostly far below `tcp_wmem`.
+///
+/// # Errors
+/// PermissionDenied without CAP_NET_ADMIN in the first user namespace: the tuning goes on.
+fn widen(socket: &Socket, bytes: u64) -> io::Result<()> {
+    let half = (bytes / 2).min(i32::MAX as u64 / 2) as libc::c_int; // the kernel doubles it
+    // SAFETY: the option reads one int, which outlives the call
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_SNDBUFFORCE,
+            (&raw const half).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The largest send buffer of one TCP connection by `tcp_wmem` [byte].
+fn largest(tcp_wmem: Option<&str>) -> u64 {
+    tcp_wmem.and_then(|text| text.split_whitespace().nth(2)?.parse().ok()).unwrap_or(LARGEST)
+}
+
+/// What both ends' buffers hold: our own of so many bytes, and the far end's, of which its window, which grows with what it
+/// receives, tells the least [byte].
+fn room(own: u64, window: u64) -> u64 {
+    // an eighth is the memory of the packets around it
+    window.max(FAR_ROOM).min(own / 8 * 7)
 }
 
 fn see(one: &SubflowInfo) -> SubflowSeen {
@@ -269,6 +341,8 @@ mod tests {
         refuses: usize,
         begin_as_backup: bool,
         told: Vec<(SocketAddr, bool)>,
+        /// Which were closed, and whether they are to be asked for again.
+        left: Vec<(SocketAddr, bool)>,
     }
 
     impl Kernel {
@@ -289,7 +363,8 @@ mod tests {
             self.told.push((local, backup));
             self.answer()
         }
-        fn leave(&mut self, _: SocketAddr, _: SocketAddr, _: &str, _: &Places) -> io::Result<()> {
+        fn leave(&mut self, local: SocketAddr, _: SocketAddr, _: &str, again: bool, _: &Places) -> io::Result<()> {
+            self.left.push((local, again));
             self.answer()
         }
     }
@@ -314,7 +389,7 @@ mod tests {
         let paths = [1, 2].map(|n| PathAddr::new(format!("p{n}"), [10, 0, 0, n].into(), [10, 0, 1, n].into()));
         let places = Places::new(&paths, 5270, Arc::new(HostSockets), None);
         let socket = HostSockets.tcp(Family::V4, Protocol::Tcp).unwrap();
-        let mut steering = Steering::new(&socket, kernel);
+        let mut steering = Steering::new(&socket, 2, &HostSockets, kernel);
         assert!(kernel.begin_as_backup);
         let mut now = steering.began;
         for look in 1..=looks {
@@ -332,19 +407,80 @@ mod tests {
         steering.notes(now, &places)
     }
 
+    /// By its own tuning the kernel comes to the largest of `tcp_wmem` for each subflow.
+    #[test]
+    fn the_send_buffer_is_no_smaller_than_the_kernel_would_make_it() {
+        let mut kernel = Kernel { refuses: 0, begin_as_backup: false, told: Vec::new(), left: Vec::new() };
+        let Ok(socket) = HostSockets.tcp(Family::V4, Protocol::Mptcp) else {
+            println!("SKIPPED: the_send_buffer_is_no_smaller_than_the_kernel_would_make_it: needs MPTCP");
+            return;
+        };
+        let tuned = socket.send_buffer_size().unwrap() as u64;
+        let most = 9 * largest(HostSockets.sysctl("ipv4/tcp_wmem").ok().as_deref());
+        Steering::new(&socket, 9, &HostSockets, &mut kernel);
+        let got = socket.send_buffer_size().unwrap() as u64;
+        // where it may not be forced the tuning goes on
+        let forced = widen(&socket, most).is_ok();
+        assert_eq!(got, if forced { most } else { tuned });
+    }
+
+    #[test]
+    fn the_room_is_that_of_the_smaller_buffer() {
+        assert_eq!(
+            [largest(Some("4096\t16384\t33554432")), largest(Some("no")), largest(None)],
+            [32 << 20, LARGEST, LARGEST]
+        );
+        assert_eq!([room(8 << 20, 65_535), room(256 << 20, 65_535)], [7 << 20, FAR_ROOM]);
+        assert_eq!([room(256 << 20, 48 << 20), room(16 << 20, 48 << 20)], [48 << 20, 14 << 20]);
+    }
+
     #[test]
     fn what_the_kernel_refuses_once_is_told_again() {
         let second = subflow(2, 0).local;
-        let mut kernel = Kernel { refuses: 1, begin_as_backup: false, told: Vec::new() };
+        let mut kernel = Kernel { refuses: 1, begin_as_backup: false, told: Vec::new(), left: Vec::new() };
         let notes = steered(&mut kernel, 100);
         assert_eq!((&kernel.told[..2], notes.len()), (&[(second, false); 2][..], 0), "{notes:?}");
         assert!(kernel.begin_as_backup);
     }
 
+    /// What it holds has filled the buffers, and its timeouts follow one another.
+    #[test]
+    fn one_that_is_closed_for_its_silence_is_to_be_asked_for_again_and_is_another_then() {
+        let mut kernel = Kernel { refuses: 0, begin_as_backup: false, told: Vec::new(), left: Vec::new() };
+        let paths = [1, 2].map(|n| PathAddr::new(format!("p{n}"), [10, 0, 0, n].into(), [10, 0, 1, n].into()));
+        let places = Places::new(&paths, 5270, Arc::new(HostSockets), None);
+        let socket = HostSockets.tcp(Family::V4, Protocol::Tcp).unwrap();
+        let mut steering = Steering::new(&socket, 2, &HostSockets, &mut kernel);
+        let second = subflow(2, 0).local;
+        let mut look = |at: u64, subflows: Vec<SubflowInfo>, kernel: &mut Kernel| {
+            let acked = at.min(100) * 144_800;
+            let (bytes_acked, bytes_sent) = (Some(acked), Some(acked + FAR_ROOM));
+            let info = MptcpInfo { token: 1, fallback: false, bytes_acked, bytes_sent, unacked: 0, subflows };
+            steering.look(steering.began + TICK * at as u32, &info, acked + FAR_ROOM, 1 << 40, kernel, &places);
+            steering.notes(steering.began + TICK * at as u32, &places)
+        };
+        (1..=100).for_each(|at| drop(look(at, vec![subflow(1, at), subflow(2, at)], &mut kernel)));
+        let (mut idle, mut silent) = (subflow(1, 100), subflow(2, 100));
+        idle.tcp.unsent = 0;
+        (silent.tcp.unacked, silent.tcp.timeouts) = (100, 4);
+        let notes = look(101, vec![idle, silent], &mut kernel);
+        assert_eq!(kernel.left, [(second, true)], "{notes:?}");
+        assert!(notes[0].starts_with("p2 was left at") && notes[0].ends_with("it did not answer"), "{notes:?}");
+        // from the same port
+        kernel.told.clear();
+        let mut back = SubflowInfo { id: 3, ..silent };
+        (back.tcp.unacked, back.tcp.timeouts) = (0, 0);
+        (back.tcp.unsent, back.tcp.bytes_acked) = (0, 0);
+        let busy = |at| vec![subflow(1, at), back];
+        (102..150).for_each(|at| drop(look(at, busy(at), &mut kernel)));
+        assert!(kernel.told.contains(&(second, false)), "{:?}", kernel.told);
+    }
+
     #[test]
     fn where_the_kernel_refuses_for_good_none_stays_a_backup() {
         let second = subflow(2, 0).local;
-        let mut kernel = Kernel { refuses: REFUSALS as usize, begin_as_backup: false, told: Vec::new() };
+        let mut kernel =
+            Kernel { refuses: REFUSALS as usize, begin_as_backup: false, told: Vec::new(), left: Vec::new() };
         let notes = steered(&mut kernel, 100);
         assert_eq!(kernel.told, [(second, false); REFUSALS as usize + 1]);
         assert!(!kernel.begin_as_backup);

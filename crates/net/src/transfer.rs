@@ -189,7 +189,8 @@ impl Flow {
                 "which subflows are backups is the kernel's choice: Linux before 6.5 tells nothing of each".into(),
             );
         }
-        let steering = joins.as_mut().filter(|_| steered).map(|joins| Steering::new(&socket, joins));
+        let steering =
+            joins.as_mut().filter(|_| steered).map(|joins| Steering::new(&socket, paths.len(), maker, joins));
         places.begin(0)?;
         if let Some(joins) = &mut joins {
             joins.begin(&mut places);
@@ -309,6 +310,7 @@ impl Flow {
         match info::mptcp(&self.socket).map_err(NetError::system("reading the socket's statistics"))? {
             Some(info) if !info.fallback => {
                 let left = self.preface + self.bytes - self.sent;
+                steering.look_at_room(&self.socket, &info);
                 steering.look(now, &info, self.sent, left, joins, &self.places);
             }
             _ => self.fall_back(now),

@@ -89,7 +89,8 @@ pub enum Verdict {
     Free,
     /// It is given none while another may be.
     Hold(Held),
-    /// It is to be closed. `Late`: the others stand idle, and would have sent again what it holds before it delivers it.
+    /// It is to be closed. `Late`: the others stand idle, and would have sent again what it holds before it delivers it. `Silent`:
+    /// so too, but it would be missed; it is to be tried again later.
     Close(Held),
 }
 
@@ -224,6 +225,7 @@ impl Steer {
             let why = match task.left {
                 _ if i == best && !(lines[i].quiet && lines[i].holds() <= PIECE) => continue,
                 0 if i == best || verdicts[i] != Verdict::Free => Held::Late,
+                _ if blocked && lines[i].may_be_dead() => Held::Silent,
                 _ if blocked => Held::Room,
                 _ => continue,
             };

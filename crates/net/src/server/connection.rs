@@ -10,7 +10,7 @@ use socket2::Socket;
 
 use super::{ServerEvent, Shared};
 use crate::forward;
-use crate::info;
+use crate::info::{self, SubflowInfo};
 use crate::look;
 use crate::path_manager;
 use crate::poll;
@@ -27,6 +27,8 @@ const LARGEST_PIECE: u64 = CHUNK as u64;
 const LESS: Nanos = Nanos::secs(1);
 /// Most that is asked for, where the system says no less: two paths of 1 Gbit/s and 180 ms hold 45 MB.
 const ROOM: u64 = 64 << 20;
+/// Subflows that a connection has at once in Linux, beside the first.
+const MANY: usize = 8;
 /// Time between two looks at which subflows have joined.
 const LOOK: Nanos = Nanos::millis(20);
 /// What waits to be sent before nothing more is read [byte].
@@ -143,10 +145,12 @@ fn talk(shared: &Shared, socket: &Socket, connection: &mut Connection) -> io::Re
 /// largest `tcp_rmem`, and needs no privilege.
 ///
 /// What is asked for goes to the subflows that are there, and only if it is more than before; one that joins later begins
-/// small, and what comes over it would never widen the window. So more is asked for whenever one has joined.
+/// small, and what comes over it would never widen the window. So more is asked for whenever one has joined, in place of
+/// another or not.
 #[derive(Default)]
 struct Room {
-    subflows: usize,
+    /// How many have joined so far.
+    joined: usize,
     looked: Option<Nanos>,
 }
 
@@ -156,20 +160,29 @@ impl Room {
             return;
         }
         self.looked = Some(now);
-        let subflows = info::mptcp(socket).ok().flatten().map_or(1, |info| info.subflows.len().max(1));
-        if subflows <= self.subflows {
+        let info = info::mptcp(socket).ok().flatten();
+        let joined = info.map_or(1, |info| joined(&info.subflows));
+        if joined <= self.joined {
             return;
         }
-        self.subflows = subflows;
-        if await_pieces(socket, asked(most, subflows) as libc::c_int).is_ok() {
+        self.joined = joined;
+        if await_pieces(socket, asked(most, joined) as libc::c_int).is_ok() {
             let _ = await_pieces(socket, 1); // it was settable a moment ago
         }
     }
 }
 
-/// What is asked for with so many subflows: always more, up to `most`.
-fn asked(most: u64, subflows: usize) -> u64 {
-    most - (most >> subflows.min(16))
+/// How many have joined so far, by those that are there: the kernel numbers them in their order.
+fn joined(subflows: &[SubflowInfo]) -> usize {
+    let last = subflows.iter().map(|one| one.id as usize).max();
+    last.unwrap_or(0).max(subflows.len()).max(1)
+}
+
+/// What is asked for once so many have joined: always more, up to `most`.
+fn asked(most: u64, joined: usize) -> u64 {
+    // half of the rest each time, then ever smaller parts: a line may come and go all day
+    let parts = joined.saturating_sub(MANY - 1).max(1) as u64;
+    most - (most >> joined.min(MANY)) / parts
 }
 
 /// The largest low-water mark by `tcp_rmem`: half of its largest [byte].
@@ -222,6 +235,7 @@ fn at(shared: &Shared, deadline: Nanos) -> Instant {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::info::TcpInfo;
 
     #[test]
     fn the_system_says_how_much() {
@@ -233,6 +247,21 @@ mod tests {
     fn every_subflow_that_joins_has_more_asked_for() {
         let most = 16 << 20;
         assert_eq!([1, 2, 3].map(|n| asked(most, n)), [8 << 20, 12 << 20, 14 << 20]);
-        assert!((1..9).all(|n| asked(most, n) < asked(most, n + 1) && asked(most, n) < most));
+        assert!((1..250).all(|n| asked(most, n) < asked(most, n + 1) && asked(most, n) < most));
+        assert!((1..100).all(|n| asked(3 << 20, n) < asked(3 << 20, n + 1)));
+    }
+
+    #[test]
+    fn one_that_joins_in_place_of_another_counts() {
+        let there = |ids: &[u32]| {
+            let one = |&id| SubflowInfo {
+                id,
+                local: ([10, 0, 0, 1], 5270).into(),
+                remote: ([10, 0, 0, 2], 7).into(),
+                tcp: TcpInfo::default(),
+            };
+            joined(&ids.iter().map(one).collect::<Vec<_>>())
+        };
+        assert_eq!([there(&[]), there(&[1]), there(&[1, 2]), there(&[1, 3])], [1, 1, 2, 3]);
     }
 }

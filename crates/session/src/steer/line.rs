@@ -124,8 +124,7 @@ impl Line {
 
     /// How much longer others of this rate take without it for what is left, if it goes on as it did until now [ns].
     pub fn worth(&self, left: u64, rate: u64) -> u64 {
-        // from several timeouts in a row few come back
-        if self.seen.timeouts > 1 { 0 } else { time(left, rate) - time(left, rate + self.mean) }
+        if self.may_be_dead() { 0 } else { time(left, rate) - time(left, rate + self.mean) }
     }
 
     /// A coupled controller takes more of it than `other` brings, in `left` bytes. LIA's sum is then that of this one alone: its
@@ -157,6 +156,11 @@ impl Line {
     /// What it is given is soon acknowledged.
     pub fn answers(&self) -> bool {
         self.proven && !self.quiet && !self.is_silent()
+    }
+
+    /// From several timeouts in a row few come back.
+    pub fn may_be_dead(&self) -> bool {
+        self.seen.timeouts > 1
     }
 
     pub fn is_silent(&self) -> bool {
