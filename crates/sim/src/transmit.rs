@@ -90,11 +90,12 @@ impl<O: Observer> Sim<O> {
         } else {
             conn.receive.buffer.window(receiver.offered, receiver.held())
         };
-        let mut bytes = self.config.header[conn.kind];
+        let mut bytes = self.config.ack[conn.kind];
         let mut extra = NONE;
-        let told = receiver.acknowledge(duplicate).filter(|_| self.config.sack);
-        if let Some(blocks) = &told {
-            bytes += self.config.sack_header + 8 * u32::from(blocks.len);
+        let told = receiver.acknowledge(duplicate, self.config.blocks[conn.kind]).filter(|_| self.config.sack);
+        let blocks = told.map_or(0, |told| u32::from(told.len)) + u32::from(duplicate && self.config.dsack);
+        if blocks > 0 {
+            bytes += self.config.sack_header + 8 * blocks;
         }
         if told.is_some() || self.config.usec_timestamps {
             let sent_us = (self.now / 1000) as u32;
