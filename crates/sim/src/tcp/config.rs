@@ -42,6 +42,8 @@ pub(crate) struct Config {
     pub quick_again: bool,
     pub min_rto: u64,
     pub initial_rto: u64,
+    /// Repetitions of a SYN before its wait is doubled (Linux: tcp_syn_linear_timeouts), beside those after that.
+    pub steady_syns: u32,
     pub max_rto: u64,
     /// The least RTO bounds the variation (Linux), not the sum (RFC 6298).
     pub rto_linux: bool,
@@ -87,7 +89,7 @@ pub(crate) struct Config {
     pub steering: Option<bool>,
 }
 
-/// Times that the first packet of a handshake is sent again (Linux: tcp_syn_retries).
+/// Times that the first packet of a handshake is sent again after doubled waits (Linux: tcp_syn_retries).
 pub(crate) const SYN_RETRIES: u32 = 6;
 /// Consecutive timeouts after which a connection is given up (Linux: tcp_retries2).
 pub(crate) const MAX_RETRIES: u32 = 15;
@@ -114,6 +116,7 @@ impl Config {
             quick_again: true,
             min_rto: 200 * MS,
             initial_rto: 1000 * MS,
+            steady_syns: 4,
             max_rto: 120_000 * MS,
             rto_linux: true,
             autotuning: true,
@@ -146,6 +149,7 @@ impl Config {
             delayed_ack_timeout: 200 * MS,
             quick_acks: 0,
             min_rto: 1000 * MS,
+            steady_syns: 0,
             rto_linux: false,
             autotuning: false,
             offload: false,
