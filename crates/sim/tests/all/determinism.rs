@@ -17,14 +17,15 @@ const PINNED: [(&str, u64); 9] = [
     ("managed", 0xad21d9f14932faa1),
     ("radio", 0xd63eae5d5f207196),
     ("unkind", 0x4f0890eaa9aae7a8),
-    ("kernel", 0xbcd75d0b962e88f3),
+    ("kernel", 0x44dd41ad62c7ec68),
 ];
 
 /// Controllers younger than these hashes, each with its own.
 const YOUNGER: [(&str, u64); 2] = [("bbr3", 0x81bc_553b_80f6_0ca6), ("gleaner", 0xe9fa_1579_a631_8238)];
 
 /// Preset `linux` without what the other presets do not have.
-const FIXED: &str = "autotuning = false\nfin = false\n[control.cubic]\nfirst = 0\n[host.client]\nsend_segments = 1";
+const FIXED: &str =
+    "autotuning = false\nfin = false\n[control.cubic]\nfirst = 0\nfriendly = 1000\n[host.client]\nsend_segments = 1";
 
 fn fnv(hash: u64, text: &str) -> u64 {
     text.bytes().fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
