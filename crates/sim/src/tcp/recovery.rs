@@ -1,5 +1,5 @@
 //! Open, Disorder, Recovery, Loss: when a reduction begins and ends, how the window moves in it (PRR, RFC 6937, or
-//! ssthresh at once), and when it is undone (Eifel, RFC 4015; DSACK, RFC 3708; F-RTO, RFC 5682).
+//! ssthresh at once), and when it is undone (Eifel, RFC 4015; DSACK, RFC 3708; after a timeout: `frto.rs`).
 
 use pathcast_congestion::{Connection, Event, State};
 
@@ -28,7 +28,7 @@ pub(super) struct Reduction {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
     /// A reduction may be undone.
-    armed: bool,
+    pub armed: bool,
     prior_ssthresh: u32,
     /// When the first segment was sent again [ns]; 0: none was.
     first_resent: u64,
@@ -61,7 +61,7 @@ impl Undo {
     }
 
     /// The ACK echoes a stamp from before the first retransmission.
-    fn was_delayed(&self, echo: u64) -> bool {
+    pub(super) fn was_delayed(&self, echo: u64) -> bool {
         self.first_resent > 0 && echo > 0 && echo < self.first_resent
     }
 }
@@ -266,21 +266,8 @@ impl Sender {
         }
     }
 
-    pub(super) fn in_loss(&mut self, summary: &AckSummary, config: &Config) {
-        let original = config.sack && self.frto && summary.original;
-        if config.undo && self.undo.armed && (original || (summary.moved && self.undo.was_delayed(summary.echo))) {
-            self.unmark();
-            self.take_back(config);
-            self.state = State::Open;
-        } else if self.una >= self.high_seq {
-            self.rack.recovered();
-            self.state = State::Open;
-            self.recover = Some(self.high_seq);
-        }
-    }
-
     /// The reduction was for nothing.
-    fn take_back(&mut self, config: &Config) {
+    pub(super) fn take_back(&mut self, config: &Config) {
         debug_assert!(config.undo);
         let cwnd = self.control.undo(&mut self.flow);
         self.flow.cwnd = cwnd.max(1);
@@ -305,6 +292,7 @@ impl Sender {
         };
         // in a recovery what was sent once may well arrive behind what is lost (RFC 5682, section 3.1, step 1)
         self.frto = (self.state as u32) < State::Recovery as u32 || self.backoff() > 0;
+        self.tries_new = false;
         self.loss_una = self.una;
         if reduces {
             self.begin(now, config, group.as_deref_mut());
@@ -366,6 +354,20 @@ mod tests {
         (sender, config, told)
     }
 
+    /// A sender of so many segments over an RTT of 100 ms, after its timeout without an ACK; and when that was.
+    fn timed_out(out: u64) -> (Sender, Config, u64) {
+        let config = Config::new(&Tcp { preset: Preset::Linux, ..Tcp::default() });
+        let mut sender = Sender::new(&Params::new(controller("reno").unwrap()));
+        sender.establish(0, 0, 0, &config, None);
+        sender.rtt.sample(100_000, 0, 0, &config);
+        for dsn in 0..out {
+            sender.send_new(1 + dsn, dsn, 1448, &config);
+        }
+        let at = sender.deadline();
+        assert!(matches!(sender.expire(at, &config, None), Expired::Timeout(1)));
+        (sender, config, at)
+    }
+
     fn comes(sender: &mut Sender, now: u64, seq: u64, blocks: &[Range], flags: u8, config: &Config) {
         let packet = Packet {
             seq,
@@ -424,14 +426,7 @@ mod tests {
         comes(&mut sender, at + 1, 4, &[(5, 10)], 0, &config); // segments 8 and 9, sent once
         assert_eq!((sender.state, sender.stats.undos), (State::Loss, 0));
 
-        let mut late = Sender::new(&Params::new(controller("reno").unwrap()));
-        late.establish(0, 0, 0, &config, None);
-        late.rtt.sample(100_000, 0, 0, &config);
-        for dsn in 0..10 {
-            late.send_new(1 + dsn, dsn, 1448, &config);
-        }
-        let at = late.deadline();
-        assert!(matches!(late.expire(at, &config, None), Expired::Timeout(1)));
+        let (mut late, config, at) = timed_out(10);
         assert_eq!(late.resend(at, &config), Some(0));
         comes(&mut late, at + 1, 5, &[], 0, &config);
         assert_eq!((late.state, late.stats.undos), (State::Open, 1));
