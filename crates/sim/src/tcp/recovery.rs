@@ -4,7 +4,7 @@
 use pathcast_congestion::{Connection, Event, State};
 
 use super::ack::AckSummary;
-use super::board::{LOST, RETRANS};
+use super::board::{EVER, LOST, RETRANS};
 use super::config::Config;
 use super::sender::Sender;
 
@@ -91,7 +91,7 @@ impl Sender {
             }
             State::Loss => {
                 self.in_loss(summary, config);
-                if self.state == State::Loss {
+                if self.state == State::Loss && !self.lost_again {
                     return;
                 }
             }
@@ -100,7 +100,8 @@ impl Sender {
         if !config.sack && summary.moved {
             self.sacked = 0;
         }
-        if config.undo && self.undo.armed && summary.duplicate && self.undo.all_duplicates() {
+        let lost = self.state == State::Loss;
+        if config.undo && !lost && self.undo.armed && summary.duplicate && self.undo.all_duplicates() {
             self.rack.duplicates();
             self.take_back(config);
         }
@@ -141,7 +142,10 @@ impl Sender {
         self.flow.prior_cwnd = self.flow.cwnd;
         // what was sent again before, a probe of the tail among it, may be called a duplicate yet (tcp_init_undo)
         let outstanding = u64::from(self.retrans);
-        self.undo = Undo { armed: true, prior_ssthresh, first_resent: 0, outstanding, counted: outstanding > 0 };
+        // what is still out of it may answer with its own stamp (tcp_retrans_stamp_cleanup)
+        let any = outstanding > 0 || (self.una < self.nxt && self.board.get(self.una).flags & EVER != 0);
+        let first_resent = if any { self.undo.first_resent } else { 0 };
+        self.undo = Undo { armed: true, prior_ssthresh, first_resent, outstanding, counted: outstanding > 0 };
         self.flow.ssthresh = ssthresh;
         self.high_seq = self.nxt;
         self.answers_mark = config.ecn;
@@ -414,6 +418,28 @@ mod tests {
         subflows[0].enter_loss(300 * MS, &config, Some(&mut group));
         group.meet(&mut subflows[1].flow, false);
         assert_eq!(subflows[1].flow.group.peer[0].cwnd, 1);
+    }
+
+    /// What was sent again after a timeout and is lost again reduces the window it was sent in (tcp_fastretrans_alert: FLAG_LOST_RETRANS).
+    #[test]
+    fn what_is_lost_again_after_a_timeout_begins_a_recovery() {
+        for lost in [false, true] {
+            let (mut sender, config, at) = timed_out(20);
+            assert_eq!(sender.resend(at, &config), Some(0));
+            comes(&mut sender, at + 100 * MS, 1, &[], 0, &config);
+            assert!(sender.tried(), "nothing new was there");
+            (sender.flow.cwnd, sender.flow.ssthresh) = (8, 16);
+            (1..9).for_each(|seq| assert_eq!(sender.resend(at + 100 * MS, &config), Some(seq)));
+            if lost {
+                comes(&mut sender, at + 200 * MS, 1, &[(2, 9)], 0, &config);
+                let seen = (sender.state, sender.high_seq, sender.flow.ssthresh, sender.stats.recoveries);
+                assert_eq!(seen, (State::Recovery, 20, 4, 1));
+                assert!(sender.flow.cwnd < 8 && !sender.undo.was_delayed(at + 1), "an echo of the first repetition");
+            } else {
+                comes(&mut sender, at + 200 * MS, 9, &[], 0, &config);
+                assert_eq!((sender.state, sender.flow.ssthresh), (State::Loss, 16));
+            }
+        }
     }
 
     /// A timeout within a recovery is not belied by what was sent once before it (RFC 5682, section 3.1, step 1); one that

@@ -79,6 +79,8 @@ pub(crate) struct Sender {
     /// What was sent once and arrives belies the last timeout; new segments go before lost ones until the next ACK.
     pub(super) frto: bool,
     pub tries_new: bool,
+    /// A segment sent again was found lost since the last ACK.
+    pub(super) lost_again: bool,
     /// Duplicate ACKs below say nothing of a new loss (RFC 6582).
     pub(super) recover: Option<u64>,
     /// Duplicate ACKs in a row, where they are counted.
@@ -144,6 +146,7 @@ impl Sender {
             loss_una: 0,
             frto: false,
             tries_new: false,
+            lost_again: false,
             recover: None,
             duplicates: 0,
             reduction: Reduction::default(),

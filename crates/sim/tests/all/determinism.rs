@@ -13,7 +13,7 @@ const PINNED: [(&str, u64); 9] = [
     ("lossy-subflows", 0x0787147f6079695b),
     ("shared-bottleneck", 0x224e9d762e19dd05),
     ("changing", 0x9979dcdfa2a7337d),
-    ("busy", 0x9a26a33759147e6c),
+    ("busy", 0xb579fd8fc114bf48),
     ("managed", 0xad21d9f14932faa1),
     ("radio", 0xd63eae5d5f207196),
     ("unkind", 0x4f0890eaa9aae7a8),
