@@ -370,7 +370,8 @@ impl<O: Observer> Sim<O> {
     fn after_sending(&mut self, index: u32, flow: u32, sent: bool) {
         let now = self.now;
         let sender = &mut self.senders[flow as usize];
-        sender.after_sending(now, sent, &self.config);
+        let send = &self.conns[index as usize].send;
+        sender.after_sending(now, sent, send.written < send.end, &self.config);
         if sender.asks_send && sender.queue.is_empty() {
             let conn = &mut self.conns[index as usize];
             let ahead = conn.multipath && self.config.scheduler == Scheduler::Linux; // all that is its own is queued

@@ -17,7 +17,7 @@ const PINNED: [(&str, u64); 9] = [
     ("managed", 0xad21d9f14932faa1),
     ("radio", 0xd63eae5d5f207196),
     ("unkind", 0x4f0890eaa9aae7a8),
-    ("kernel", 0x44dd41ad62c7ec68),
+    ("kernel", 0xfcf93742ca5d4a48),
 ];
 
 /// Controllers younger than these hashes, each with its own.
