@@ -2,10 +2,10 @@
 
 W_cubic(t) = C (t - K)^3 + W_max, K = cbrt((W_max - cwnd_epoch) / C)                                     4.2
 target = W_cubic(t + RTT) in [cwnd, 1.5 cwnd]; cwnd += (target - cwnd) / cwnd for each packet acked      4.2, 4.4, 4.5
-W_est += alpha acked / cwnd, alpha = 3 (1 - beta) / (1 + beta), 1 once W_est >= cwnd_prior; cwnd = max(cwnd, W_est)
-where W_cubic(t) < W_est                                                                                 4.3
+W_est += alpha acked / cwnd, alpha = 3 (1 - beta) / (1 + beta), 1 (`friendly` / 1000) once W_est >= cwnd_prior;
+cwnd = max(cwnd, W_est) where W_cubic(t) < W_est                                                         4.3
 loss: ssthresh = beta cwnd; W_max = cwnd, or cwnd (1 + beta) / 2 if below the last W_max                 4.6, 4.7
-timeout: the next epoch has K = 0 and W_max = cwnd                                                       4.8
+timeout, also one in a recovery: the next epoch has K = 0 and W_max = cwnd                               4.8
 slow start ends as in Linux's HyStart (Ha, Rhee, 2011), at windows of 16 and more: when ACKs at most 2 ms apart have
 come for half of (least RTT + 1 ms), or when the round's least RTT, of 8 samples before the last, is above the least of
 all by an eighth of it, held in 4..16 ms. ACKs in the first second of an epoch say nothing
@@ -14,7 +14,7 @@ t without idle time, as in Linux: time from the last growth to the first packet 
 
 import math
 
-from oracle.tcp import TIMEOUT, TX_START, Control, Event, whole
+from oracle.tcp import IN_LOSS, TIMEOUT, TX_START, Control, Event, whole
 
 
 class Cubic(Control):
@@ -26,9 +26,17 @@ class Cubic(Control):
     round_rtt = least = math.inf
     samples = 0
     found: bool | None = False  # None: slow start was left
+    lost = False  # this loss state has been seen
+
+    def reset(self) -> None:
+        self.w_max, self.epoch, self.lost = 0.0, None, True
+        self.found, self.least, self.round_end = False, math.inf, self.flow.una
 
     def ack(self, e: Event) -> None:
         f = self.flow
+        if f.state == IN_LOSS and not self.lost:
+            self.reset()
+        self.lost = f.state == IN_LOSS
         if not self.p["hystart"] or not e.rtt_us or (self.epoch is not None and f.now - self.epoch < 1e6):
             return
         self.least = min(self.least, e.rtt_us)
@@ -63,7 +71,7 @@ class Cubic(Control):
             self.epoch, self.w_est, self.origin = f.now, f.w, max(self.w_max, f.w)
             self.k = math.cbrt((self.origin - f.w) / c)
         t = (f.now - self.epoch) / 1e6
-        alpha = 1.0 if self.w_est >= self.prior else 3 * (1 - beta) / (1 + beta)
+        alpha = self.p["friendly"] / 1000 if self.w_est >= self.prior else 3 * (1 - beta) / (1 + beta)
         self.w_est += alpha * acked / f.w
         target = c * (t + f.srtt / 1e6 - self.k) ** 3 + self.origin
         target = min(max(target, f.cwnd), 1.5 * f.cwnd)
@@ -86,8 +94,7 @@ class Cubic(Control):
 
     def event(self, kind: int) -> None:
         if kind == TIMEOUT:
-            self.w_max, self.epoch = 0.0, None
-            self.found, self.least, self.round_end = False, math.inf, self.flow.una
+            self.reset()
         elif kind == TX_START and self.epoch is not None:
             self.epoch += self.flow.now - self.seen
             self.seen = self.flow.now

@@ -3,8 +3,8 @@
 //! Linux 6.18 (`mptcp_retransmit_timer`, `mptcp_pm_subflow_chk_stale`). A subflow's timeout repairs that subflow alone. The
 //! connection has a timer of its own, which every progress of the stream restarts; it takes as long as the longest timer of
 //! the subflows had to run when data was last given out. When it runs out, a subflow that has nothing queued and nothing out
-//! sends the first unacknowledged fragment again; all others are counted as without progress, if no ACK has come over them
-//! since. One so counted five times, while another is fine, is stale: the scheduler passes it over until it is heard of, and all
+//! sends the first unacknowledged fragment again, a held one only where none has made progress for two expiries; all others are
+//! counted as without progress, if no ACK has come over them since. One so counted five times, while another is fine, is stale: the scheduler passes it over until it is heard of, and all
 //! that is not acknowledged is given out anew.
 
 use crate::ahead::FRAGMENT;
@@ -115,14 +115,18 @@ impl<O: Observer> Sim<O> {
     fn send_again(&mut self, index: u32) {
         let Sim { conns, subs, senders, .. } = self;
         let conn = &mut conns[index as usize];
-        let (mut idle, mut stale) = (None, None);
+        let (mut idle, mut backup, mut stale, mut least) = (None, None, None, u8::MAX);
         for &flow in conn.subs().iter().filter(|&&flow| subs[flow as usize].open) {
             let sender = &mut senders[flow as usize];
             if sender.out() == 0 && sender.queue.is_empty() {
-                idle = idle.or(Some(flow));
-            } else if sender.progress.expire(sender.heard) {
+                let place = if sender.held { &mut backup } else { &mut idle };
+                *place = place.or(Some(flow));
+                continue;
+            }
+            if sender.progress.expire(sender.heard) {
                 stale = stale.or(Some(flow));
             }
+            least = least.min(sender.progress.expiries);
         }
         let fine = |flow: u32| {
             let progress = &mut senders[flow as usize].progress;
@@ -134,7 +138,7 @@ impl<O: Observer> Sim<O> {
             senders[flow as usize].progress.stale = true;
             conn.send.again.clear();
             conn.send.again.extend((conn.send.una..conn.send.next).map(|dsn| (dsn, ANY)));
-        } else if let Some(flow) = idle {
+        } else if let Some(flow) = idle.or(backup.filter(|_| least > 1)) {
             let end = conn.send.next.min(conn.send.una + FRAGMENT.div_ceil(u64::from(conn.send.mss)));
             senders[flow as usize].queue.extend(conn.send.una..end);
         }
@@ -145,7 +149,50 @@ impl<O: Observer> Sim<O> {
 
 #[cfg(test)]
 mod tests {
+    use pathcast_scenario::{End, Scenario};
+
     use super::*;
+    use crate::conn::Owner;
+    use crate::handshake::Wanted;
+    use crate::observe::Nobody;
+
+    /// The kernel sends over a backup only where no other has made progress for two expiries (`mptcp_subflow_get_retrans`).
+    #[test]
+    fn a_held_subflow_repeats_nothing_at_the_first_expiry() {
+        let link = |name| {
+            format!(
+                "[[link]]\nname = \"{name}\"\na = \"client\"\nb = \"server\"\nrate = \"10Mbit\"\ndelay = \"10ms\"\n\
+                 [[path]]\nname = \"{name}\"\nlinks = [\"{name}\"]\n"
+            )
+        };
+        let text = format!(
+            "{}{}[[flow]]\nname = \"f\"\npaths = [\"a\"]\ncontrol = \"reno\"\nbytes = \"1KB\"\n\
+             [[change]]\nat = \"3s\"\nlink = \"a\"\nloss = 1.0\n",
+            link("a"),
+            link("b")
+        );
+        let mut sim = Sim::new(Scenario::parse(&text, &[]).unwrap(), Nobody).unwrap();
+        let (to, paths) = (End::Server, vec![0, 1]);
+        sim.connect(&Wanted {
+            owner: Owner::Nobody,
+            paths,
+            multipath: true,
+            to,
+            control: 0,
+            bytes: None,
+            steered: false,
+        });
+        sim.run(1_000_000_000, u64::MAX, |sim| sim.subs.len() == 2 && sim.subs[1].open);
+        sim.senders[1].held = true;
+        sim.run(3_000_000_000, u64::MAX, |_| false);
+        let before = sim.senders[1].stats.sent;
+        assert_eq!((sim.senders[1].out(), sim.senders[1].queue.len()), (0, 0), "it is idle");
+        let expired = |sim: &mut Sim<Nobody>, times| {
+            sim.run(60_000_000_000, u64::MAX, |sim| sim.senders[0].progress.expiries == times);
+            (sim.senders[0].progress.expiries, sim.senders[1].stats.sent > before)
+        };
+        assert_eq!([1, 2].map(|times| expired(&mut sim, times)), [(1, false), (2, true)]);
+    }
 
     #[test]
     fn five_expiries_without_an_ack_make_it_stale_and_one_ack_active() {

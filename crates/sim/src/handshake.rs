@@ -7,7 +7,7 @@ use crate::conn::{ANY, Conn, ENDLESS, Owner};
 use crate::observe::Observer;
 use crate::packet::{Kind, NONE, Packet};
 use crate::sim::{Alarm, Plan, Sim, Sub};
-use crate::tcp::{MAX_RETRIES, ReceiveBuffer, Receiver, SYN_RETRIES, Sender};
+use crate::tcp::{Config, MAX_RETRIES, ReceiveBuffer, Receiver, SYN_RETRIES, Sender};
 
 /// What a new connection is to be.
 #[derive(Clone, Debug)]
@@ -24,6 +24,19 @@ pub(crate) struct Wanted {
     pub bytes: Option<u64>,
     /// pathcast's own transfer: what a subflow is given follows its rule.
     pub steered: bool,
+}
+
+impl Config {
+    /// Repetitions of the packet that a subflow waits for an answer to, before its wait is doubled.
+    fn steady(&self, sub: &Sub) -> u32 {
+        if sub.answered { 0 } else { self.steady_syns }
+    }
+
+    /// How long it waits [ns].
+    fn wait(&self, sub: &Sub) -> u64 {
+        let doubled = (sub.tries - 1).saturating_sub(self.steady(sub)).min(20);
+        (self.initial_rto << doubled).min(self.max_rto.max(self.initial_rto))
+    }
 }
 
 impl<O: Observer> Sim<O> {
@@ -153,8 +166,8 @@ impl<O: Observer> Sim<O> {
         let now = self.now;
         let sub = &mut self.subs[flow as usize];
         sub.asked = now;
-        let wait = (self.config.initial_rto << sub.tries.min(20)).min(self.config.max_rto.max(self.config.initial_rto));
         sub.tries += 1;
+        let wait = self.config.wait(sub);
         let sender_opens = sub.sender_opens;
         let alarm = if sender_opens { Alarm::Sender } else { Alarm::Receiver };
         self.alarm(flow, alarm, now + wait);
@@ -169,14 +182,13 @@ impl<O: Observer> Sim<O> {
         if sub.tries == 0 {
             return; // it has not begun
         }
-        let wait =
-            (self.config.initial_rto << (sub.tries - 1).min(20)).min(self.config.max_rto.max(self.config.initial_rto));
+        let wait = self.config.wait(sub);
         if self.now < sub.asked + wait {
             let alarm = if sub.sender_opens { Alarm::Sender } else { Alarm::Receiver };
             self.alarm(flow, alarm, sub.asked + wait);
             return;
         }
-        if sub.tries > SYN_RETRIES {
+        if sub.tries > SYN_RETRIES + self.config.steady(sub) {
             // the path is dead; another subflow may carry the connection
             let conn = sub.conn;
             if !self.conns[conn as usize].subs().iter().any(|&sub| self.subs[sub as usize].open) {

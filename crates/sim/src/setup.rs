@@ -5,8 +5,9 @@ use pathcast_scenario::{Direction, Hop, Preset, Scenario, Source, Value, Workloa
 
 use crate::error::SimError;
 
-/// Least growth of Linux's CUBIC in an RTT before its first loss [1/1000].
-const FIRST: u64 = 50;
+/// What the kernel's CUBIC does otherwise than RFC 9438: its least growth in an RTT before the first loss [1/1000], and the growth of
+/// its estimate of Reno, which stays 8/15 of a packet an RTT.
+const LINUX: [(&str, u64); 2] = [("first", 50), ("friendly", 533)];
 
 /// Controllers with their parameters, one for each name that the scenario uses.
 #[derive(Clone, Debug)]
@@ -61,7 +62,9 @@ impl Setup {
         })?;
         let mut params = Params::new(info);
         if name == "cubic" && scenario.tcp.preset == Preset::Linux {
-            let _ = params.set("first", FIRST); // the kernel's own, which `cubic` stands for
+            for (name, value) in LINUX {
+                let _ = params.set(name, value); // the kernel's own, which `cubic` stands for
+            }
         }
         for (parameter, value) in scenario.control.get(name).into_iter().flatten() {
             set(&mut params, parameter, value).map_err(|(problem, allowed)| SimError::Refused {

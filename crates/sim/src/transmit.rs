@@ -90,11 +90,12 @@ impl<O: Observer> Sim<O> {
         } else {
             conn.receive.buffer.window(receiver.offered, receiver.held())
         };
-        let mut bytes = self.config.header[conn.kind];
+        let mut bytes = self.config.ack[conn.kind];
         let mut extra = NONE;
-        let told = receiver.acknowledge(duplicate).filter(|_| self.config.sack);
-        if let Some(blocks) = &told {
-            bytes += self.config.sack_header + 8 * u32::from(blocks.len);
+        let told = receiver.acknowledge(duplicate, self.config.blocks[conn.kind]).filter(|_| self.config.sack);
+        let blocks = told.map_or(0, |told| u32::from(told.len)) + u32::from(duplicate && self.config.dsack);
+        if blocks > 0 {
+            bytes += self.config.sack_header + 8 * blocks;
         }
         if told.is_some() || self.config.usec_timestamps {
             let sent_us = (self.now / 1000) as u32;
@@ -200,6 +201,9 @@ impl<O: Observer> Sim<O> {
         }
         let now = self.now;
         let mut sent = false;
+        if self.senders[flow as usize].tries_new && self.conns[index as usize].send.peek(flow).is_none() {
+            self.senders[flow as usize].tried();
+        }
         if self.config.autotuning {
             let (sender, out) = (&mut self.senders[flow as usize], &mut self.conns[index as usize].send);
             let mss = u64::from(out.mss);
@@ -214,6 +218,7 @@ impl<O: Observer> Sim<O> {
                 let short = send.next + 1 == send.end
                     && sender.fits_in_part(send.bytes_until(send.end) - send.bytes_until(send.next), &self.config);
                 if !short {
+                    sender.tried();
                     break;
                 }
             }
@@ -224,6 +229,9 @@ impl<O: Observer> Sim<O> {
                 let out = &mut self.conns[index as usize].send;
                 if let Some(next) = out.peek(flow) {
                     if !sender.lets_go(now, out.waiting(), &self.config) {
+                        if sender.tried() {
+                            continue;
+                        }
                         break;
                     }
                     let (dsn, bytes) = out.take(next);
@@ -253,6 +261,13 @@ impl<O: Observer> Sim<O> {
                 continue;
             }
             self.senders[flow as usize].ask_send(now, &self.config);
+            if self.senders[flow as usize].tries_new {
+                let ahead = self.config.scheduler == Scheduler::Linux; // all that is its own is queued
+                let none = ahead || self.conns[index as usize].send.peek(flow).is_none();
+                if none && self.senders[flow as usize].queue.is_empty() {
+                    self.senders[flow as usize].tried();
+                }
+            }
             loop {
                 let sender = &mut self.senders[flow as usize];
                 if !has_room(sender, now, &self.config) {
@@ -310,11 +325,16 @@ impl<O: Observer> Sim<O> {
             sent[i.unwrap_or(0)] = true;
             self.senders[flow as usize].ask_again(now, &self.config);
         }
+        let mut again = false;
         for (i, &sent) in sent[..count].iter().enumerate() {
             let flow = self.conns[index as usize].subs()[i];
             if self.subs[flow as usize].open {
+                again |= self.senders[flow as usize].tried();
                 self.after_sending(index, flow, sent);
             }
+        }
+        if again {
+            self.push_subflows(index);
         }
     }
 
@@ -350,7 +370,8 @@ impl<O: Observer> Sim<O> {
     fn after_sending(&mut self, index: u32, flow: u32, sent: bool) {
         let now = self.now;
         let sender = &mut self.senders[flow as usize];
-        sender.after_sending(now, sent, &self.config);
+        let send = &self.conns[index as usize].send;
+        sender.after_sending(now, sent, send.written < send.end, &self.config);
         if sender.asks_send && sender.queue.is_empty() {
             let conn = &mut self.conns[index as usize];
             let ahead = conn.multipath && self.config.scheduler == Scheduler::Linux; // all that is its own is queued

@@ -23,7 +23,8 @@
 	P(beta, 700, 100, 950, "window kept at a loss [1/1000]", "RFC 9438 section 4.6: 0.7") \
 	P(fast_convergence, 1, 0, 1, "lower W_max further when it falls", "RFC 9438 section 4.7") \
 	P(hystart, 1, 0, 1, "leave slow start before the queue is full", "Linux: on; RFC 9438 section 4.10 leaves the choice") \
-	P(first, 0, 0, 500, "least growth in an RTT before the first loss [1/1000 of cwnd]", "Linux: 50; RFC 9438 has none")
+	P(first, 0, 0, 500, "least growth in an RTT before the first loss [1/1000 of cwnd]", "Linux: 50; RFC 9438 has none") \
+	P(friendly, 1000, 1, 1000, "alpha once W_est is at the window before the loss [1/1000]", "RFC 9438 section 4.3: 1; Linux: 533")
 struct cubic_params { cubic_PARAMS(FLOW_PARAM_FIELD) };
 struct cubic_state {
 	u64 epoch_us, last_us; /* start of t, 0: none; last growth */
@@ -33,7 +34,7 @@ struct cubic_state {
 	u64 round_end, round_us, train_us; /* HyStart: the round's end, when it began, the last ACK of the train */
 	u32 round_rtt_us, least_us;        /* least RTT of the round, of all */
 	u32 samples, found;                /* of the round; 1: slow start is to end, 2: it has */
-	u32 frac_q20, pad;                 /* of cwnd */
+	u32 frac_q20, lost;                /* of cwnd; 1: this loss state has been seen */
 };
 
 FLOW_FN u32 cubic_root(struct flow *f, u64 x) /* floor of the cube root; x < 2^63 */
@@ -52,9 +53,21 @@ FLOW_FN void cubic_init(struct flow *f, struct cubic_state *s, const struct cubi
 	(void)s;
 	flow_start(f, p->initial_ssthresh_bytes);
 }
+FLOW_FN void cubic_reset(struct flow *f, struct cubic_state *s)
+{
+	s->epoch_us = 0;
+	s->w_max = 0;
+	s->found = s->least_us = 0;
+	s->round_end = f->una; /* a new round */
+	s->lost = 1;
+}
 FLOW_FN void cubic_ack(struct flow *f, const struct flow_ack *a, struct cubic_state *s, const struct cubic_params *p)
 {
 	u32 rtt = a->rtt_us;
+	if (f->state != FLOW_LOSS)
+		s->lost = 0;
+	else if (!s->lost)
+		cubic_reset(f, s); /* a timeout in a recovery, which is no event of its own; so does Linux */
 	if (!p->hystart || !rtt || (s->epoch_us && f->now_us - s->epoch_us < 1000000))
 		return; /* right after a recovery delays say nothing */
 	if (!s->least_us || rtt < s->least_us)
@@ -115,7 +128,8 @@ FLOW_FN void cubic_grow(struct flow *f, const struct flow_ack *a, struct cubic_s
 		s->k_ms = cubic_root(f, flow_min64(s->origin - cwnd, 1u << 20) * 1000000000000ull / flow_max(p->c, 1));
 	}
 	t = (f->now_us - s->epoch_us) / 1000;
-	alpha = s->est_q20 >= (u64)s->prior << 20 ? 1u << 20 : ((3ull * (1000 - flow_min(p->beta, 999))) << 20) / (1000 + p->beta);
+	alpha = s->est_q20 >= (u64)s->prior << 20 ? ((u64)p->friendly << 20) / 1000 :
+						    ((3ull * (1000 - flow_min(p->beta, 999))) << 20) / (1000 + p->beta);
 	s->est_q20 += alpha * acked / flow_max64(cwnd, 1);
 	window = (cwnd << 20) + s->frac_q20;
 	most = window + (window >> 1);
@@ -146,10 +160,7 @@ FLOW_FN void cubic_event(struct flow *f, u32 event, struct cubic_state *s, const
 {
 	(void)p;
 	if (event == FLOW_TIMEOUT) {
-		s->epoch_us = 0;
-		s->w_max = 0;
-		s->found = s->least_us = 0;
-		s->round_end = f->una; /* a new round */
+		cubic_reset(f, s);
 	} else if (event == FLOW_TX_START && s->epoch_us && f->now_us > s->last_us) {
 		s->epoch_us += f->now_us - s->last_us;
 		s->last_us = f->now_us;

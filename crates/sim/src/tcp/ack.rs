@@ -111,6 +111,7 @@ impl Sender {
             self.progress(now, config);
         }
         self.end_probe(now, &summary, config, group.as_deref_mut());
+        self.lost_again = false;
         self.detect(now, config);
         if marked {
             self.undo.forget();

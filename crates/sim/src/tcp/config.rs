@@ -11,6 +11,8 @@ use pathcast_scenario::{Join, Preset, Recovery, Scheduler, Tcp};
 const HEADER: u32 = 20 + 20 + 12;
 /// The data sequence signal of MPTCP with 8-byte numbers, padded (RFC 8684, section 3.3) [byte].
 const DSS: u32 = 24;
+/// The same where it only acknowledges [byte].
+const DSS_ACK: u32 = 12;
 /// A SYN with its options [byte].
 const SYN: u32 = 60;
 
@@ -19,14 +21,18 @@ const SYN: u32 = 60;
 pub(crate) struct Config {
     /// Payload of a full segment [byte], by kind: 1 for a subflow of MPTCP, plus 2 for IPv6.
     pub mss: [u32; 4],
-    /// IP bytes around it; also those of an ACK without SACK blocks.
+    /// IP bytes around it; those of an ACK without SACK blocks, and most blocks that fit beside its other options.
     pub header: [u32; 4],
+    pub ack: [u32; 4],
+    pub blocks: [u8; 4],
     pub syn_bytes: u32,
     pub initial_window: u32,
     pub initial_ssthresh: Option<u64>,
     pub sack: bool,
     /// What the option takes beside its blocks; ns-3 pads all options together [byte].
     pub sack_header: u32,
+    /// A block of it tells of a duplicate (RFC 2883).
+    pub dsack: bool,
     /// Segments per ACK.
     pub delayed_ack: u32,
     pub delayed_ack_timeout: u64,
@@ -36,6 +42,8 @@ pub(crate) struct Config {
     pub quick_again: bool,
     pub min_rto: u64,
     pub initial_rto: u64,
+    /// Repetitions of a SYN before its wait is doubled (Linux: tcp_syn_linear_timeouts), beside those after that.
+    pub steady_syns: u32,
     pub max_rto: u64,
     /// The least RTO bounds the variation (Linux), not the sum (RFC 6298).
     pub rto_linux: bool,
@@ -81,7 +89,7 @@ pub(crate) struct Config {
     pub steering: Option<bool>,
 }
 
-/// Times that the first packet of a handshake is sent again (Linux: tcp_syn_retries).
+/// Times that the first packet of a handshake is sent again after doubled waits (Linux: tcp_syn_retries).
 pub(crate) const SYN_RETRIES: u32 = 6;
 /// Consecutive timeouts after which a connection is given up (Linux: tcp_retries2).
 pub(crate) const MAX_RETRIES: u32 = 15;
@@ -94,17 +102,21 @@ impl Config {
         let linux = Config {
             mss: [1448, 1448 - DSS, 1428, 1428 - DSS],
             header: [HEADER, HEADER + DSS, HEADER + 20, HEADER + 20 + DSS],
+            ack: [HEADER, HEADER + DSS_ACK, HEADER + 20, HEADER + 20 + DSS_ACK],
+            blocks: [3, 1, 3, 1],
             syn_bytes: SYN,
             initial_window: 10,
             initial_ssthresh: None,
             sack: true,
             sack_header: 4,
+            dsack: true,
             delayed_ack: 2,
             delayed_ack_timeout: 40 * MS,
             quick_acks: 16,
             quick_again: true,
             min_rto: 200 * MS,
             initial_rto: 1000 * MS,
+            steady_syns: 4,
             max_rto: 120_000 * MS,
             rto_linux: true,
             autotuning: true,
@@ -137,6 +149,7 @@ impl Config {
             delayed_ack_timeout: 200 * MS,
             quick_acks: 0,
             min_rto: 1000 * MS,
+            steady_syns: 0,
             rto_linux: false,
             autotuning: false,
             offload: false,
@@ -158,8 +171,11 @@ impl Config {
             Preset::Linux => linux,
             Preset::Rfc => rfc,
             Preset::Ns3 => Config {
+                ack: rfc.header,
+                blocks: [3; 4],
                 syn_bytes: 56,
                 sack_header: 0,
+                dsack: false,
                 quick_acks: 1,
                 quick_again: false,
                 initial_rto: 3000 * MS,
@@ -172,6 +188,7 @@ impl Config {
             Preset::Ns2 => Config {
                 mss: [1000; 4],
                 header: [40, 40 + DSS, 60, 60 + DSS],
+                ack: [40, 40 + DSS_ACK, 60, 60 + DSS_ACK],
                 syn_bytes: 40,
                 initial_window: 2,
                 sack: false,
@@ -231,6 +248,7 @@ impl Config {
         put(&mut c.join, tcp.join, |join| join);
         put(&mut c.reinjection, tcp.reinjection, |on| on);
         c.rack &= c.sack;
+        c.dsack &= c.sack;
         c.data_timer = tcp.preset == Preset::Linux && c.scheduler == Scheduler::Linux && c.reinjection;
         c.steering = if c.autotuning && c.scheduler == Scheduler::Linux { tcp.steering } else { Some(false) };
         c
@@ -259,5 +277,14 @@ mod tests {
             let config = Config::preset(preset);
             assert_eq!([0, 1, 2, 3].map(|kind| config.mss[kind] + config.header[kind]), [1500; 4]);
         }
+    }
+
+    /// Of MPTCP: timestamps 12, the data ACK 12, one block 12. Seen in the kernel: 64 and 76 bytes, never more.
+    #[test]
+    fn an_acks_options_fit_into_40_bytes() {
+        let config = Config::preset(Preset::Linux);
+        let fills = |kind: usize| config.ack[kind] + config.sack_header + 8 * u32::from(config.blocks[kind]);
+        assert_eq!([0, 1, 2, 3].map(fills), [80, 76, 100, 96]);
+        assert_eq!(config.ack, [52, 64, 72, 84]);
     }
 }

@@ -174,6 +174,7 @@ impl Sender {
     /// Marks one segment, sent once or again, as lost.
     pub(super) fn mark_lost(&mut self, seq: u64) {
         let segment = self.board.get_mut(seq);
+        self.lost_again |= segment.flags & RETRANS != 0;
         if segment.flags & LOST == 0 {
             segment.flags |= LOST;
             self.lost += 1;

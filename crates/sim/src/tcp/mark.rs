@@ -57,7 +57,7 @@ mod tests {
                 sender.send_new(now, dsn, 1448, &config);
                 dsn += 1;
             }
-            sender.after_sending(now, true, &config);
+            sender.after_sending(now, true, false, &config);
             sender.out()
         };
         assert_eq!(fill(&mut sender, 0), 20);

@@ -5,6 +5,7 @@ mod ack;
 mod board;
 mod buffers;
 mod config;
+mod frto;
 mod loss;
 mod mark;
 mod ns3;

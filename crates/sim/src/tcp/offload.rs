@@ -158,7 +158,7 @@ mod tests {
         for (room, expected) in [(1, 0), (2, 0), (6, 0), (7, 7), (9, 7), (15, 14)] {
             let mut sender = sender(240, 240 - room, 40 * MS, &config);
             assert_eq!(u64::from(leaves(&mut sender, 100 * MS, &config)), expected, "room for {room}");
-            sender.after_sending(100 * MS, expected > 0, &config);
+            sender.after_sending(100 * MS, expected > 0, false, &config);
             assert!(
                 sender.flow.cwnd == 240 && sender.is_limited(&config),
                 "the window, not the program, was the bound"

@@ -165,18 +165,15 @@ impl Receiver {
         self.recent = told;
     }
 
-    /// An ACK is leaving: what it tells beside `nxt`. With timestamps three blocks fit, one less if it answers a
-    /// duplicate (RFC 2018, RFC 2883).
+    /// An ACK is leaving: what it tells beside `nxt`. At most `most` blocks fit, one less if it answers a duplicate
+    /// (RFC 2018, RFC 2883).
     #[inline]
-    pub(crate) fn acknowledge(&mut self, duplicate: bool) -> Option<Blocks> {
+    pub(crate) fn acknowledge(&mut self, duplicate: bool, most: u8) -> Option<Blocks> {
         self.pending = 0;
         self.due = 0;
-        if self.recent.len == 0 {
-            return None;
-        }
         let mut blocks = self.recent;
-        blocks.len = blocks.len.min(if duplicate { 2 } else { 3 });
-        Some(blocks)
+        blocks.len = blocks.len.min(most - u8::from(duplicate));
+        (blocks.len > 0).then_some(blocks)
     }
 
     /// Segments received beyond a hole.
@@ -212,7 +209,7 @@ mod tests {
         assert_eq!(receiver.due, 200_000_005);
         assert_eq!(receiver.receive(6, 1, 2, 0, &config), Answer::Now);
         assert_eq!(receiver.echo, 1, "of the oldest");
-        assert_eq!(receiver.acknowledge(false), None);
+        assert_eq!(receiver.acknowledge(false, 3), None);
         assert_eq!(receiver.receive(7, 2, 3, LAST, &config), Answer::Now, "the last one");
     }
 
@@ -223,12 +220,12 @@ mod tests {
         receiver.reset(&config);
         for seq in 0..16 {
             assert_eq!(receiver.receive(0, seq, 0, 0, &config), Answer::Now);
-            receiver.acknowledge(false);
+            receiver.acknowledge(false, 3);
         }
         assert_eq!(receiver.receive(0, 16, 0, 0, &config), Answer::Later);
         assert_eq!(receiver.receive(0, 18, 0, 0, &config), Answer::Now);
         assert_eq!(receiver.receive(0, 17, 0, 0, &config), Answer::Now, "fills the hole");
-        receiver.acknowledge(false);
+        receiver.acknowledge(false, 3);
         assert_eq!(receiver.receive(0, 19, 0, 0, &config), Answer::Now);
     }
 
@@ -239,9 +236,11 @@ mod tests {
         for seq in [2, 5, 8, 11, 3] {
             receiver.receive(0, seq, 0, 0, &config);
         }
-        assert_eq!(receiver.acknowledge(false).unwrap().as_slice(), [(2, 4), (11, 12), (8, 9)]);
+        assert_eq!(receiver.acknowledge(false, 3).unwrap().as_slice(), [(2, 4), (11, 12), (8, 9)]);
+        assert_eq!(receiver.acknowledge(false, 1).unwrap().as_slice(), [(2, 4)], "of Multipath TCP");
         assert_eq!(receiver.receive(0, 5, 0, 0, &config), Answer::Duplicate);
-        assert_eq!(receiver.acknowledge(true).unwrap().as_slice(), [(5, 6), (2, 4)]);
+        assert_eq!(receiver.acknowledge(true, 3).unwrap().as_slice(), [(5, 6), (2, 4)]);
+        assert_eq!(receiver.acknowledge(true, 1), None, "the duplicate takes the only place");
     }
 
     /// RFC 3168, section 6.1.3: every ACK echoes until CWR comes; Linux acknowledges two at once after the first, and CWR.
@@ -262,7 +261,7 @@ mod tests {
             assert_eq!(receiver.receive(0, seq, 0, flags, &config), answer, "{seq}");
             assert_eq!(receiver.echoes, echoes, "{seq}");
             if answer == Answer::Now {
-                receiver.acknowledge(false);
+                receiver.acknowledge(false, 3);
             }
         }
     }
@@ -278,7 +277,7 @@ mod tests {
                 seen.insert(seq);
                 let expected = (0..).find(|seq| !seen.contains(seq)).unwrap();
                 prop_assert_eq!(receiver.nxt, expected);
-                if let Some(blocks) = receiver.acknowledge(false) {
+                if let Some(blocks) = receiver.acknowledge(false, 3) {
                     for &(start, end) in blocks.as_slice() {
                         prop_assert!(start > expected && (start..end).all(|seq| seen.contains(&seq)));
                         prop_assert!(!seen.contains(&end) && !seen.contains(&(start - 1)));

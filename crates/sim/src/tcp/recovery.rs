@@ -1,10 +1,10 @@
 //! Open, Disorder, Recovery, Loss: when a reduction begins and ends, how the window moves in it (PRR, RFC 6937, or
-//! ssthresh at once), and when it is undone (Eifel, RFC 4015; DSACK, RFC 3708; F-RTO, RFC 5682).
+//! ssthresh at once), and when it is undone (Eifel, RFC 4015; DSACK, RFC 3708; after a timeout: `frto.rs`).
 
 use pathcast_congestion::{Connection, Event, State};
 
 use super::ack::AckSummary;
-use super::board::{LOST, RETRANS};
+use super::board::{EVER, LOST, RETRANS};
 use super::config::Config;
 use super::sender::Sender;
 
@@ -28,7 +28,7 @@ pub(super) struct Reduction {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
     /// A reduction may be undone.
-    armed: bool,
+    pub armed: bool,
     prior_ssthresh: u32,
     /// When the first segment was sent again [ns]; 0: none was.
     first_resent: u64,
@@ -61,7 +61,7 @@ impl Undo {
     }
 
     /// The ACK echoes a stamp from before the first retransmission.
-    fn was_delayed(&self, echo: u64) -> bool {
+    pub(super) fn was_delayed(&self, echo: u64) -> bool {
         self.first_resent > 0 && echo > 0 && echo < self.first_resent
     }
 }
@@ -91,7 +91,7 @@ impl Sender {
             }
             State::Loss => {
                 self.in_loss(summary, config);
-                if self.state == State::Loss {
+                if self.state == State::Loss && !self.lost_again {
                     return;
                 }
             }
@@ -100,7 +100,8 @@ impl Sender {
         if !config.sack && summary.moved {
             self.sacked = 0;
         }
-        if config.undo && self.undo.armed && summary.duplicate && self.undo.all_duplicates() {
+        let lost = self.state == State::Loss;
+        if config.undo && !lost && self.undo.armed && summary.duplicate && self.undo.all_duplicates() {
             self.rack.duplicates();
             self.take_back(config);
         }
@@ -141,7 +142,10 @@ impl Sender {
         self.flow.prior_cwnd = self.flow.cwnd;
         // what was sent again before, a probe of the tail among it, may be called a duplicate yet (tcp_init_undo)
         let outstanding = u64::from(self.retrans);
-        self.undo = Undo { armed: true, prior_ssthresh, first_resent: 0, outstanding, counted: outstanding > 0 };
+        // what is still out of it may answer with its own stamp (tcp_retrans_stamp_cleanup)
+        let any = outstanding > 0 || (self.una < self.nxt && self.board.get(self.una).flags & EVER != 0);
+        let first_resent = if any { self.undo.first_resent } else { 0 };
+        self.undo = Undo { armed: true, prior_ssthresh, first_resent, outstanding, counted: outstanding > 0 };
         self.flow.ssthresh = ssthresh;
         self.high_seq = self.nxt;
         self.answers_mark = config.ecn;
@@ -266,21 +270,8 @@ impl Sender {
         }
     }
 
-    pub(super) fn in_loss(&mut self, summary: &AckSummary, config: &Config) {
-        let original = config.sack && self.frto && summary.original;
-        if config.undo && self.undo.armed && (original || (summary.moved && self.undo.was_delayed(summary.echo))) {
-            self.unmark();
-            self.take_back(config);
-            self.state = State::Open;
-        } else if self.una >= self.high_seq {
-            self.rack.recovered();
-            self.state = State::Open;
-            self.recover = Some(self.high_seq);
-        }
-    }
-
     /// The reduction was for nothing.
-    fn take_back(&mut self, config: &Config) {
+    pub(super) fn take_back(&mut self, config: &Config) {
         debug_assert!(config.undo);
         let cwnd = self.control.undo(&mut self.flow);
         self.flow.cwnd = cwnd.max(1);
@@ -305,6 +296,7 @@ impl Sender {
         };
         // in a recovery what was sent once may well arrive behind what is lost (RFC 5682, section 3.1, step 1)
         self.frto = (self.state as u32) < State::Recovery as u32 || self.backoff() > 0;
+        self.tries_new = false;
         self.loss_una = self.una;
         if reduces {
             self.begin(now, config, group.as_deref_mut());
@@ -366,6 +358,20 @@ mod tests {
         (sender, config, told)
     }
 
+    /// A sender of so many segments over an RTT of 100 ms, after its timeout without an ACK; and when that was.
+    fn timed_out(out: u64) -> (Sender, Config, u64) {
+        let config = Config::new(&Tcp { preset: Preset::Linux, ..Tcp::default() });
+        let mut sender = Sender::new(&Params::new(controller("reno").unwrap()));
+        sender.establish(0, 0, 0, &config, None);
+        sender.rtt.sample(100_000, 0, 0, &config);
+        for dsn in 0..out {
+            sender.send_new(1 + dsn, dsn, 1448, &config);
+        }
+        let at = sender.deadline();
+        assert!(matches!(sender.expire(at, &config, None), Expired::Timeout(1)));
+        (sender, config, at)
+    }
+
     fn comes(sender: &mut Sender, now: u64, seq: u64, blocks: &[Range], flags: u8, config: &Config) {
         let packet = Packet {
             seq,
@@ -414,6 +420,28 @@ mod tests {
         assert_eq!(subflows[1].flow.group.peer[0].cwnd, 1);
     }
 
+    /// What was sent again after a timeout and is lost again reduces the window it was sent in (tcp_fastretrans_alert: FLAG_LOST_RETRANS).
+    #[test]
+    fn what_is_lost_again_after_a_timeout_begins_a_recovery() {
+        for lost in [false, true] {
+            let (mut sender, config, at) = timed_out(20);
+            assert_eq!(sender.resend(at, &config), Some(0));
+            comes(&mut sender, at + 100 * MS, 1, &[], 0, &config);
+            assert!(sender.tried(), "nothing new was there");
+            (sender.flow.cwnd, sender.flow.ssthresh) = (8, 16);
+            (1..9).for_each(|seq| assert_eq!(sender.resend(at + 100 * MS, &config), Some(seq)));
+            if lost {
+                comes(&mut sender, at + 200 * MS, 1, &[(2, 9)], 0, &config);
+                let seen = (sender.state, sender.high_seq, sender.flow.ssthresh, sender.stats.recoveries);
+                assert_eq!(seen, (State::Recovery, 20, 4, 1));
+                assert!(sender.flow.cwnd < 8 && !sender.undo.was_delayed(at + 1), "an echo of the first repetition");
+            } else {
+                comes(&mut sender, at + 200 * MS, 9, &[], 0, &config);
+                assert_eq!((sender.state, sender.flow.ssthresh), (State::Loss, 16));
+            }
+        }
+    }
+
     /// A timeout within a recovery is not belied by what was sent once before it (RFC 5682, section 3.1, step 1); one that
     /// came without any recovery is.
     #[test]
@@ -424,14 +452,7 @@ mod tests {
         comes(&mut sender, at + 1, 4, &[(5, 10)], 0, &config); // segments 8 and 9, sent once
         assert_eq!((sender.state, sender.stats.undos), (State::Loss, 0));
 
-        let mut late = Sender::new(&Params::new(controller("reno").unwrap()));
-        late.establish(0, 0, 0, &config, None);
-        late.rtt.sample(100_000, 0, 0, &config);
-        for dsn in 0..10 {
-            late.send_new(1 + dsn, dsn, 1448, &config);
-        }
-        let at = late.deadline();
-        assert!(matches!(late.expire(at, &config, None), Expired::Timeout(1)));
+        let (mut late, config, at) = timed_out(10);
         assert_eq!(late.resend(at, &config), Some(0));
         comes(&mut late, at + 1, 5, &[], 0, &config);
         assert_eq!((late.state, late.stats.undos), (State::Open, 1));

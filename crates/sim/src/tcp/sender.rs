@@ -76,8 +76,11 @@ pub(crate) struct Sender {
     pub(super) high_seq: u64,
     /// `una` at the last timeout.
     pub(super) loss_una: u64,
-    /// What was sent once and arrives belies the last timeout.
+    /// What was sent once and arrives belies the last timeout; new segments go before lost ones until the next ACK.
     pub(super) frto: bool,
+    pub tries_new: bool,
+    /// A segment sent again was found lost since the last ACK.
+    pub(super) lost_again: bool,
     /// Duplicate ACKs below say nothing of a new loss (RFC 6582).
     pub(super) recover: Option<u64>,
     /// Duplicate ACKs in a row, where they are counted.
@@ -142,6 +145,8 @@ impl Sender {
             high_seq: 0,
             loss_una: 0,
             frto: false,
+            tries_new: false,
+            lost_again: false,
             recover: None,
             duplicates: 0,
             reduction: Reduction::default(),
@@ -292,10 +297,10 @@ impl Sender {
         (flow.delivered, flow.lost) = (self.all_delivered as u32, self.all_lost as u32);
     }
 
-    /// Whether a lost segment waits to be sent again.
+    /// Whether a lost segment is the next to be sent.
     #[inline]
     pub(crate) fn must_resend(&self) -> bool {
-        self.to_resend > 0
+        self.to_resend > 0 && !self.tries_new
     }
 
     /// The window, or what a controller allows of it at this opportunity.

@@ -142,9 +142,13 @@ impl Sender {
             Purpose::Probe => Expired::Probe,
             Purpose::Reordering => {
                 self.arm_rto(now, config);
+                let before = self.all_lost;
                 self.detect_by_time(now, config);
+                self.lost_again = self.all_lost > before; // or sent once: whatever it finds (tcp_rack_reo_timeout)
                 let summary = AckSummary::nothing(self.all_lost);
-                self.respond(now, &summary, config, group);
+                if self.state != State::Loss || self.lost_again {
+                    self.respond(now, &summary, config, group);
+                }
                 if self.state == State::Recovery {
                     self.reduce(&summary, config);
                 }

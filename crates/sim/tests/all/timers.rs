@@ -82,19 +82,34 @@ fn a_probe_of_the_tail_then_doubling_timeouts_until_the_connection_is_given_up()
     }
 }
 
+/// A flow over a path that loses everything, until `up` after it began [s].
+fn comes_up(tcp: &str, up: f64) -> Text {
+    let change = format!("at = \"{}ms\"; link = \"p\"; loss = 0.0", (1000.0 * up).round());
+    Text::new(1, "")
+        .path("p", "delay = \"50ms\"; loss = 1.0")
+        .flow("f", &["p"], "reno", "bytes = \"1KB\"")
+        .table("[tcp]", tcp)
+        .table("[[change]]", &change)
+}
+
 #[test]
 fn a_handshake_is_repeated_with_doubled_waits() {
-    for (tcp, first) in
-        [("preset = \"linux\"", 1.0), ("preset = \"ns3\"", 3.0), ("preset = \"rfc\"; initial_rto = \"500ms\"", 0.5)]
-    {
+    for (tcp, first) in [("preset = \"ns3\"", 3.0), ("preset = \"rfc\"; initial_rto = \"500ms\"", 0.5)] {
         // the path comes up after the third SYN was lost: at 1 + 2 waits
-        let up = 1000.0 * first * 3.0 + 100.0;
-        let text = Text::new(1, "")
-            .path("p", "delay = \"50ms\"; loss = 1.0")
-            .flow("f", &["p"], "reno", "bytes = \"1KB\"")
-            .table("[tcp]", tcp)
-            .table("[[change]]", &format!("at = \"{up}ms\"; link = \"p\"; loss = 0.0"));
-        let flow = &text.run().flows[0];
+        let flow = &comes_up(tcp, first * 3.0 + 0.1).run().flows[0];
         near(flow.subflows[0].joined_s.unwrap(), first * 7.0 + 0.1, 1e-9, tcp);
     }
+}
+
+/// Linux since 6.5 (`tcp_syn_linear_timeouts`): four repetitions a second apart before the waits are doubled.
+#[test]
+fn linux_repeats_a_handshake_four_times_before_it_waits_longer() {
+    let times = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 11.0, 19.0, 35.0, 67.0];
+    for pair in times.windows(2) {
+        let flow = &comes_up("preset = \"linux\"", pair[0] + 0.1).run().flows[0];
+        near(flow.subflows[0].joined_s.unwrap(), pair[1] + 0.1, 1e-9, "the next SYN after the path came up");
+    }
+    let report = comes_up("preset = \"linux\"", 1000.0).run();
+    assert!(report.flows[0].failed);
+    near(report.simulated_s, 131.0, 1e-9, "given up");
 }
