@@ -194,11 +194,11 @@ def test_beside_tcp_the_interval_holds_what_was_left(kind, beside, seed):
 
 
 def test_beside_tcp_behind_a_managed_queue_nearly_nine_of_ten_intervals_hold():
-    """8 of 64 did not when this was written."""
-    rows = [_wide("codel", "cubic", seed, "usual") for seed in range(9620, 9690)]
+    """25 of 189 did not when this was written."""
+    rows = [_wide("codel", "cubic", seed, "usual") for seed in range(9620, 9830)]
     verdicts = [EXPERIMENT.module("honest").verdict(row, "available") for row in rows]
     judged = [verdict for verdict in verdicts if verdict != "told"]
-    assert len(judged) >= 50
+    assert len(judged) >= 150
     assert judged.count("wrong") <= 0.15 * len(judged), verdicts
 
 
