@@ -351,7 +351,9 @@ def test_ports_that_are_closed_translated_or_somebody_elses(side_by_side, start,
         hosts.write_text("10.94.2.1 far.test\nfd94:2::1 far.test\n")
         bound = f'mount --bind {hosts} /etc/hosts && exec "$@"'
         found = line.faults(host="far.test:5294", inside=("unshare", "-m", "sh", "-c", bound, "sh"))
-        assert found.keys() == {"address"}
+        # the far end tells of its new address, to which no path leads either
+        assert found.keys() == {"address", "tcp port"}
+        assert (found["tcp port"]["path"], "is silent" in found["tcp port"]["detail"]) == ("path2", True)
         assert "fd94:2::1" in found["address"]["detail"]
         assert "10.94.2.1 of the same name is answered" in found["address"]["detail"]
         proxy = start(command=("ip", "netns", "exec", line.names["r"], sys.executable, "-c", PROXY))
