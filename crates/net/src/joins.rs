@@ -11,7 +11,7 @@ use pathcast_base::PathAddr;
 use pathcast_session::address::is_one_host;
 
 use crate::error::NetError;
-use crate::events::{Event, EventKind, reset_reason};
+use crate::events::{Event, EventKind, UNEXPLAINED};
 use crate::info::{SubflowInfo, TCP_CLOSE};
 use crate::maker::SocketMaker;
 use crate::path_manager::{Commands, Events};
@@ -266,14 +266,7 @@ impl Joins {
 
     fn closed(&mut self, event: &Event, subflows: &mut Subflows, places: &Places) {
         let (Some(local), Some(remote)) = (event.local, event.remote) else { return };
-        let error = event.error.map(io::Error::from_raw_os_error);
-        let why = match (event.reset, error) {
-            (Some(code), _) if code != 0 => reset_reason(code).to_owned(),
-            (_, Some(e)) => e.to_string(),
-            // a server over its limit lets the handshake end, then closes without giving a reason
-            _ => "closed by the far end; perhaps it allows too few subflows (`ip mptcp limits set subflows 8`)"
-                .to_owned(),
-        };
+        let why = event.why().unwrap_or_else(|| UNEXPLAINED.to_owned());
         let path = places.find(local, remote.ip());
         let join = path.map(|path| &mut self.joins[path]);
         if let Some(Join { state: State::Left(why), .. }) = &join {
