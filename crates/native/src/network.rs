@@ -22,7 +22,7 @@ pub fn direction(text: Option<&str>) -> Result<Option<Direction>, Failed> {
 }
 
 /// A link's new parameters as a document.
-pub fn of_direction(link: &str, new: Vec<(Direction, impl Serialize)>) -> String {
+fn of_direction(link: &str, new: Vec<(Direction, impl Serialize)>) -> String {
     let new: BTreeMap<_, _> = new.into_iter().map(|(direction, params)| (direction.name(), params)).collect();
     json(&serde_json::json!({ "link": link, "params": new }))
 }

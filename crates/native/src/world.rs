@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::client::Job;
 use crate::error::{Failed, json as text, read};
-use crate::network::{direction, of_direction};
+use crate::network::direction;
 use crate::{many, measure};
 
 /// A measurement may take so much simulated time.
@@ -124,19 +124,19 @@ impl World {
         .map_err(|e: Failed| e.into_py(py))
     }
 
-    /// New parameters by direction.
+    /// Changes a link from now on; the change in the form of `sets`.
     fn set(
         &self,
         py: Python<'_>,
         link: String,
         direction: Option<String>,
         changes: Vec<(String, String)>,
-    ) -> PyResult<String> {
+    ) -> PyResult<Vec<(String, String)>> {
         py.detach(|| {
             let direction = self::direction(direction.as_deref())?;
             let mut turn = self.turn();
-            let new = open(&mut turn)?.amend(&link, direction, &changes).map_err(|e| Failed::of(&*e))?;
-            Ok(of_direction(&link, new))
+            let (_, sets) = open(&mut turn)?.amend(&link, direction, &changes).map_err(|e| Failed::of(&*e))?;
+            Ok(sets)
         })
         .map_err(|e: Failed| e.into_py(py))
     }

@@ -11,7 +11,7 @@ use crate::forms::{Each, LossForm, Offset, QueueForm, RateForm};
 use crate::host::End;
 use crate::model::{Direction, Value};
 use crate::tcp::Tcp;
-use crate::whole::whole;
+use crate::whole::{needed, whole};
 
 /// A network, what else runs in it, and the transfers over it.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -59,7 +59,8 @@ pub(crate) struct Switch {
     /// What links call the switch.
     pub name: String,
     /// Number of its ports; links end at `NAME:1`, `NAME:2` and so on.
-    pub ports: u16,
+    #[serde(deserialize_with = "needed::<1, 64, _>")]
+    pub ports: u32,
     /// Who controls it: `pathcast`, or another controller's `tcp:ADDRESS:PORT` or `unix:PATH`; default pathcast.
     pub controller: Option<String>,
 }

@@ -26,5 +26,12 @@ impl Visitor<'_> for Whole {
 pub(crate) fn whole<'de, const LOW: u32, const HIGH: u32, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<u32>, D::Error> {
-    deserializer.deserialize_u32(Whole { low: LOW, high: HIGH }).map(Some)
+    needed::<LOW, HIGH, D>(deserializer).map(Some)
+}
+
+/// One that has to be given.
+pub(crate) fn needed<'de, const LOW: u32, const HIGH: u32, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<u32, D::Error> {
+    deserializer.deserialize_u32(Whole { low: LOW, high: HIGH })
 }

@@ -8,6 +8,9 @@ use pathcast_scenario::{Amendment, Changed, Direction, Scenario};
 
 use crate::run::{Source, World};
 
+/// What [`World::amend`] gives.
+pub type Amended = (Vec<(Direction, Params)>, Vec<(String, String)>);
+
 impl World {
     /// The network that a scenario's text describes, with `sets` over it, at time zero.
     ///
@@ -34,7 +37,7 @@ impl World {
     }
 
     /// Changes keys of a link from now on, in one direction or in both; the values are written as in the scenario, and
-    /// meet the same checks. Gives the link's new parameters by direction.
+    /// meet the same checks. Gives the link's new parameters by direction, and the change in the form of `sets`.
     ///
     /// # Errors
     /// Usage: an unknown link or key, or a value out of range. Nothing is changed then.
@@ -46,7 +49,7 @@ impl World {
         link: &str,
         direction: Option<Direction>,
         changes: &[(String, String)],
-    ) -> Result<Vec<(Direction, Params)>, Box<dyn Fault + Send + Sync>> {
+    ) -> Result<Amended, Box<dyn Fault + Send + Sync>> {
         let source = self.source.as_ref().expect("a world that `World::open` made");
         let base = source.base.as_deref();
         let amendment = Amendment::read(&source.text, &source.sets, base, link, direction, changes).map_err(boxed)?;
@@ -57,7 +60,7 @@ impl World {
         for (direction, params) in &new {
             self.set(amendment.link(), *direction, params.clone());
         }
-        Ok(new)
+        Ok((new, amendment.sets().to_vec()))
     }
 
     /// Brings the copy of the links to where the scenario's own changes have brought the network.
@@ -110,7 +113,8 @@ mod tests {
         assert!(slow > 3.0 * before, "{slow} after {before}");
 
         world.wait(Nanos::secs(100));
-        let new = world.amend("wan", Some(Direction::Ab), &pair("rate", "100Mbit")).unwrap();
+        let (new, sets) = world.amend("wan", Some(Direction::Ab), &pair("rate", "100Mbit")).unwrap();
+        assert_eq!(sets, pair("link.wan.rate.ab", "100Mbit"));
         assert_eq!((new.len(), new[0].1.delay, new[0].1.rate), (1, Nanos::millis(40), Some(Rate(100_000_000))));
         let back = &world.scenario().links[0].ba;
         assert_eq!((back.delay, back.rate), (Nanos::millis(40), Some(Rate(2_000_000))), "what it does not name stays");

@@ -1,7 +1,8 @@
 //! The controllers that a scenario names, with its values for their parameters.
 
 use pathcast_congestion::{CongestionError, Params, controller, controllers, parse_value};
-use pathcast_scenario::{Direction, Hop, Preset, Scenario, Source, Value, Workload};
+use pathcast_link::Params as LinkParams;
+use pathcast_scenario::{Changed, Direction, Preset, Scenario, Source, Value, Workload};
 
 use crate::error::SimError;
 
@@ -34,16 +35,7 @@ impl Setup {
             };
             setup.traffic_control.push(index);
         }
-        for flow in scenario.flows.iter().filter(|flow| flow.workload == Workload::Greedy) {
-            for &path in &flow.paths {
-                takes_time(scenario, path)?;
-            }
-        }
-        for traffic in &scenario.traffic {
-            if let Source::Tcp { path, .. } = traffic.source {
-                takes_time(scenario, path)?;
-            }
-        }
+        takes_time(scenario)?;
         for name in scenario.control.keys() {
             setup.control(scenario, name, &format!("control.{name}"))?;
         }
@@ -78,21 +70,46 @@ impl Setup {
     }
 }
 
-/// A greedy connection over a round trip of no time would send for ever at one instant.
-fn takes_time(scenario: &Scenario, path: usize) -> Result<(), SimError> {
-    let path = &scenario.paths[path];
-    let timed = |hop: &Hop| {
-        let params = [Direction::Ab, Direction::Ba].map(|direction| scenario.links[hop.link].params(direction));
-        params.iter().any(|params| params.mean_rate().is_some() || params.delay.0 > 0)
+/// What has no end, such as a greedy connection, would go on for ever at one instant over a round trip of no time.
+fn takes_time(scenario: &Scenario) -> Result<(), SimError> {
+    let endless = |workload: &Workload| match workload {
+        Workload::Greedy => true,
+        Workload::Web(web) => web.think.0 == 0,
+        _ => false,
     };
-    if path.hops.iter().any(timed) {
-        return Ok(());
+    let flows =
+        scenario.flows.iter().filter(|flow| endless(&flow.workload)).flat_map(|flow| flow.paths.iter().copied());
+    let traffic = scenario.traffic.iter().filter_map(|traffic| match &traffic.source {
+        Source::Tcp { path, .. } => Some(*path),
+        Source::Web { path, web, .. } => (web.think.0 == 0).then_some(*path),
+        Source::Virtual { .. } => None,
+    });
+    let paths: Vec<usize> = flows.chain(traffic).collect();
+    let timed = |params: &LinkParams| params.mean_rate().is_some() || params.delay.0 > 0;
+    let mut links: Vec<_> = scenario.links.iter().map(|link| [timed(&link.ab), timed(&link.ba)]).collect();
+    for when in 0..=scenario.changes.len() {
+        if let Some(Changed::Link { link, direction, params, .. }) =
+            when.checked_sub(1).map(|change| &scenario.changes[change].what)
+        {
+            links[*link][usize::from(*direction == Direction::Ba)] = timed(params);
+        }
+        // changes of one instant hold together
+        let at = |change: usize| scenario.changes.get(change).map(|change| change.at);
+        if when > 0 && at(when - 1) == at(when) {
+            continue;
+        }
+        for &path in &paths {
+            let path = &scenario.paths[path];
+            if !path.hops.iter().any(|hop| links[hop.link].contains(&true)) {
+                return Err(SimError::Refused {
+                    key: format!("path.{}.links", path.name),
+                    problem: "a round trip over it takes no time, and something sends over it without an end".into(),
+                    allowed: "a path with a rate or a delay on some link, at every time".into(),
+                });
+            }
+        }
     }
-    Err(SimError::Refused {
-        key: format!("path.{}.links", path.name),
-        problem: "a round trip over it takes no time, and something sends over it without an end".into(),
-        allowed: "a path with a rate or a delay on some link".into(),
-    })
+    Ok(())
 }
 
 /// Parameters are whole numbers in their own units, or texts as [`parse_value`] reads them.
@@ -111,4 +128,44 @@ fn set(params: &mut Params, name: &str, value: &Value) -> Result<(), (String, St
         }
         other => (other.to_string(), String::new()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a link with these `ends`, and of what sends over it.
+    fn refused(ends: &str, more: &str) -> Option<String> {
+        let text = format!(
+            "end = \"9s\"\n[[link]]\nname = \"wan\"\na = \"client\"\nb = \"server\"\n{ends}\n[[path]]\nname = \"p\"\nlinks = [\"wan\"]\n{more}"
+        );
+        Setup::new(&Scenario::parse(&text, &[]).unwrap()).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn nothing_endless_goes_over_a_round_trip_of_no_time() {
+        let greedy = "[[flow]]\nname = \"f\"\npaths = [\"p\"]\ncontrol = \"reno\"\n";
+        let change =
+            |at: &str, delay: &str| format!("[[change]]\nat = \"{at}\"\nlink = \"wan\"\ndelay = \"{delay}\"\n");
+        let web = |think: &str| {
+            format!(
+                "[[traffic]]\nname = \"w\"\npath = \"p\"\nkind = \"web\"\ncontrol = \"reno\"\nthink = \"{think}\"\n"
+            )
+        };
+        let tcp = "[[traffic]]\nname = \"t\"\npath = \"p\"\nkind = \"tcp\"\ncontrol = \"reno\"\n";
+        for more in [greedy, tcp, &web("0s")] {
+            let problem = refused("", more).expect("it takes no time");
+            assert!(problem.starts_with("path.p.links: ") && problem.contains("without an end"), "{problem}");
+            assert_eq!(refused("delay = { ab = \"0ms\", ba = \"1ms\" }", more), None);
+        }
+        assert_eq!(refused("", &web("1ms")), None);
+        assert_eq!(refused("", ""), None);
+
+        let later = greedy.to_owned() + &change("2s", "0ms");
+        assert!(refused("delay = \"1ms\"", &later).is_some(), "it takes no time from 2 s on");
+        assert_eq!(refused("rate = \"1Mbit\"\ndelay = \"1ms\"", &later), None);
+        let one = "[[change]]\nat = \"2s\"\nlink = \"wan\"\n";
+        let both = format!("{later}{one}direction = \"ab\"\nrate = \"1Mbit\"\n");
+        assert_eq!(refused("delay = \"1ms\"", &both), None, "changes of one instant hold together");
+    }
 }

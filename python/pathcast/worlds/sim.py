@@ -86,9 +86,7 @@ class Sim(Verbs):
     def set(self, link: str, direction: str | None = None, **changes: str) -> None:
         """Changes a link from now on: `set("wan1", delay="10ms")`."""
         with arguments.changed(changes):
-            self._client.set(link, direction, list(changes.items()))
-        end = "" if direction is None else f".{direction}"
-        self._sets += [(f"link.{link}.{key}{end}", value) for key, value in changes.items()]
+            self._sets += self._client.set(link, direction, list(changes.items()))
 
     @property
     def controls(self) -> tuple[str, ...]:

@@ -19,7 +19,9 @@ pub(super) fn switches(spot: &Spot, raw: &[raw::Switch]) -> Result<Vec<Switch>, 
             let allowed = format!("1 to {LONGEST} characters, but not `client` and `server`");
             return Err(at.refuse("not a switch's name").allowed(allowed));
         }
-        params::within(&spot.key("ports"), raw.ports.into(), 1, MOST_PORTS.into(), "")?;
+        let at = spot.key("ports");
+        params::within(&at, raw.ports.into(), 1, MOST_PORTS.into(), "")?;
+        let ports = u16::try_from(raw.ports).map_err(|_| at.refuse("too many ports"))?;
         let controller = raw.controller.as_deref().filter(|given| *given != "pathcast");
         if let Some(given) = controller
             && !reachable(given)
@@ -27,7 +29,7 @@ pub(super) fn switches(spot: &Spot, raw: &[raw::Switch]) -> Result<Vec<Switch>, 
             let problem = spot.key("controller").refuse("a switch without a controller");
             return Err(problem.allowed("pathcast, tcp:ADDRESS:PORT, unix:/PATH"));
         }
-        Ok(Switch { name, ports: raw.ports, controller: controller.map(str::to_owned) })
+        Ok(Switch { name, ports, controller: controller.map(str::to_owned) })
     };
     let found = raw.iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()?;
     place::distinct(spot, "switch", &found.iter().map(|switch| switch.name.as_str()).collect::<Vec<_>>())?;

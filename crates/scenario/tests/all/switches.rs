@@ -78,7 +78,10 @@ fn refusals() {
         ("b     = \"left:1\"", "b = \"r1\"", "link.client-left.b", "`r1` is no switch"),
         ("a      = \"left:3\"", "a = \"left:2\"", "link.wan2.a", "link `wan1` ends there already"),
         ("a      = \"left:3\"", "a = \"right:2\"", "link.wan2.b", "both ends are the same node"),
-        ("name  = \"right\"\nports = 3", "name = \"right\"\nports = 0", "switch.right.ports", "1"),
+        ("name  = \"right\"\nports = 3", "name = \"right\"\nports = 0", "switch.right.ports", "1 to 64"),
+        ("name  = \"right\"\nports = 3", "name = \"right\"\nports = 65", "switch.right.ports", "1 to 64"),
+        ("name  = \"right\"\nports = 3", "name = \"right\"\nports = -1", "switch.right.ports", "1 to 64"),
+        ("name  = \"right\"\nports = 3", "name = \"right\"\nports = 70000", "switch.right.ports", "1 to 64"),
         (
             "name  = \"left\"\nports = 3",
             "name = \"a-name-of-16-char\"\nports = 3",
