@@ -21,6 +21,8 @@ HORIZON_S = 92 * 86_400.0
 _SLACK = 1e-7
 # nothing shorter is told [s], [part of the job]
 _INSTANT_S, _CRUMB = 0.5, 1e-6
+# ways that resend so little more are no dearer: it is not worth waiting for [share]
+_ALIKE = 0.01
 
 
 @dataclass(frozen=True)
@@ -128,11 +130,21 @@ class _Program:
         prices = {name: line.price for name, line in self.lines.items()}
         return [sum(prices[n] * load for n, load in zip(w.lines, w.loads, strict=True)) for _, w in self.cells]
 
+    def cost(self) -> list[float]:
+        """Money by which ways are chosen: what one resends a little more than another is left out."""
+        sums = [sum(way.loads) for _, way in self.cells]
+        alike, least = {}, 0.0
+        for of in sorted(sums):
+            least = least if of <= least * (1 + _ALIKE) else of
+            alike[of] = least / of
+        return [money * alike[of] for money, of in zip(self.money(), sums, strict=True)]
+
     def rank(self) -> list[float]:
-        """What passes over each line by its rank; lines without one come last."""
+        """The mean of a way's lines, by what passes over each; lines without one come last."""
         last = 1 + max((line.rank or 0 for line in self.lines.values()), default=0)
         ranks = {name: line.rank or last for name, line in self.lines.items()}
-        return [sum(ranks[n] * load for n, load in zip(w.lines, w.loads, strict=True)) for _, w in self.cells]
+        of = [sum(ranks[n] * load for n, load in zip(w.lines, w.loads, strict=True)) for _, w in self.cells]
+        return [whole / sum(way.loads) for whole, (_, way) in zip(of, self.cells, strict=True)]
 
     def hurried(self) -> list[float]:
         """Seconds at full speed."""
@@ -210,15 +222,16 @@ def _scheduled(program: _Program) -> Schedule:
     if program.wish.background and program.wish.hurry:
         program.aim(program.hurried())
     if program.wish.cheap:
-        program.aim(program.money())
-        program.aim(program.rank())
+        for row in (program.cost(), program.rank()):
+            if max(row, default=0.0) - min(row, default=0.0) > _SLACK * max(row, default=0.0):  # else all are alike
+                program.aim(row)
     program.soonest()
     _within_caps(program)
-    money = program.money()
+    cost = program.cost()
     phases: list[Phase] = []
     size = program.wish.size_bytes
     for at, (begin_s, end_s) in enumerate(program.stretches):
-        here = [(way, money[i], i) for i, (of, way) in enumerate(program.cells) if of == at]
+        here = [(way, cost[i], i) for i, (of, way) in enumerate(program.cells) if of == at]
         here.sort(key=lambda one: _first(one[0], one[1], program.wish))
         now_s = begin_s
         for way, _, i in here:
@@ -234,11 +247,11 @@ def _scheduled(program: _Program) -> Schedule:
     return Schedule(tuple(phases), min(whole, 1.0), max((p.end_s for p in phases), default=0.0), spent)
 
 
-def _first(way: Way, money: float, wish: Wish) -> tuple[Any, ...]:
+def _first(way: Way, cost: float, wish: Wish) -> tuple[Any, ...]:
     """What disturbs and costs less comes first, where that is asked for: if the lines are faster than believed the rest
     is not needed. Else what is fastest."""
     quiet = wish.background and not way.background
-    return (quiet, money if wish.cheap else 0.0, -len(way.lines), -way.rate.value, way.lines)
+    return (quiet, cost if wish.cheap else 0.0, -len(way.lines), -way.rate.value, way.lines)
 
 
 def _within_caps(program: _Program) -> None:

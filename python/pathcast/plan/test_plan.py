@@ -58,6 +58,22 @@ def test_lines_of_one_price_go_by_their_rank():
     assert plan(WAYS, lines, Wish(20 * GB, 8 * HOUR, cheap=True)).stages[0].lines == ["dsl"]
 
 
+@pytest.mark.parametrize("of", [{}, {"price": 0.5 / GB}, {"rank": 1}], ids=["free", "price", "rank"])
+def test_of_lines_that_are_as_cheap_all_are_used_though_one_resends_a_little_less(of):
+    lines = {name: LineTerms(name, **of) for name in ("dsl", "cable")}
+    resends = way(["dsl", "cable"], 24, 1.001 / 3, 2.002 / 3)
+    made = plan([DSL, CABLE, resends], lines, Wish(20 * GB, 8 * HOUR, cheap=True))
+    assert [stage.lines for stage in made.stages] == [["dsl", "cable"]]
+    assert made.duration_s.value == pytest.approx(20e9 * 8 / 24e6, rel=1e-6)
+    assert made.money == pytest.approx(20.02 * GB * lines["dsl"].price, rel=1e-6)
+
+
+def test_what_is_resent_over_dear_lines_is_money():
+    lines = {name: LineTerms(name, price=0.5 / GB) for name in ("dsl", "cable")}
+    resends = way(["dsl", "cable"], 24, 1.05 / 3, 2.1 / 3)
+    assert plan([DSL, resends], lines, Wish(20 * GB, 8 * HOUR, cheap=True)).stages[0].lines == ["dsl"]
+
+
 def test_hours_are_kept_and_waited_for():
     made = plan([CABLE], terms(cable={"hours": ((2 * HOUR, 3 * HOUR), (26 * HOUR, 30 * HOUR))}), Wish(10 * GB))
     assert [(s.begin_s / HOUR, round(s.bytes / GB, 3)) for s in made.stages] == [(2, 7.2), (26, 2.8)]
