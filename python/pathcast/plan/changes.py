@@ -14,6 +14,8 @@ from pathcast.units import bits, size, span
 _ALL = 1 - 1e-6
 # asked for is a little more than would do [share]
 _SPARE = 1.01
+# so near is a cap found [share]
+_NEAR = 1e-7
 
 
 @dataclass(frozen=True)
@@ -85,15 +87,35 @@ def _of(line: LineTerms, ways: Sequence[Way], lines: Mapping[str, LineTerms], wi
         bytes = needed(replace(line, most_bytes=None))
         if bytes is not None and bytes > line.most_bytes:
             found.append(Change("most", line.name, bytes, f"{size(bytes)} over {line.name}"))
-    if line.allowances and (bytes := needed(replace(line, allowances=()))) is not None:
-        until_s = wish.deadline_s or HORIZON_S
-        # what a later period allows comes too late
-        more = bytes - sum(period.bytes for period in line.allowances if period.begin_s < until_s)
-        if more > 0:
-            found.append(Change("cap", line.name, more, f"{size(more)} more of {line.name}'s cap"))
+    if line.allowances and (more := _more(line, ways, lines, wish, level)) is not None:
+        found.append(Change("cap", line.name, more, f"{size(more)} more of {line.name}'s cap"))
     if line.hours is not None and needed(replace(line, hours=None)) is not None:
         found.append(Change("hours", line.name, None, f"{line.name} at all hours"))
     return found
+
+
+def _more(line: LineTerms, ways: Sequence[Way], lines: Mapping[str, LineTerms], wish: Wish, level: float) -> int | None:
+    """By how much its cap has to be raised, in every period; None where that is no help, or not needed."""
+    free = {**lines, line.name: replace(line, allowances=())}
+    bytes = least(ways, free, wish, level, line.name)
+    if bytes is None:
+        return None
+    whole = carried(ways, free, wish, level) - _NEAR
+
+    def fits(more: float) -> bool:
+        periods = tuple(replace(period, bytes=int(period.bytes + more)) for period in line.allowances)
+        return carried(ways, {**lines, line.name: replace(line, allowances=periods)}, wish, level) >= whole
+
+    # what a later period allows comes too late; one of less than nothing grows to nothing first: that is not linear
+    until_s = wish.deadline_s or HORIZON_S
+    allowed = [period.bytes for period in line.allowances if period.begin_s < until_s]
+    low, high = 0.0, bytes - min(allowed, default=0)
+    if high <= 0 or fits(low):
+        return None
+    while high - low > max(_NEAR * bytes, 1):
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return math.ceil(high + (_SPARE - 1) * min(bytes, max(allowed) + high))
 
 
 def _enough(money: float) -> str:

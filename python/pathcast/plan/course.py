@@ -245,7 +245,7 @@ class Course:
             self._held.pop(name, None)
             if name not in (self._way.lines if self._way else ()) and self._dead.pop(name, None) is not None:
                 self._moved_s[name] = now_s
-            left = f": {size(periods[0].bytes)} of its cap are left" if periods else ""
+            left = f": {size(max(periods[0].bytes, 0))} of its cap are left" if periods else ""
             self._said.append(f"{name} has new terms{left}")
         self._new = {}
         return bool(renewed)

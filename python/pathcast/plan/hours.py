@@ -36,7 +36,8 @@ def open_hours(use: Sequence[tuple[int, int]], now: datetime, horizon_s: float) 
 def allowances(
     left_bytes: int, cap_bytes: int, begins: Sequence[date], now: datetime, horizon_s: float, others_bps: float = 0.0
 ) -> tuple[Allowance, ...]:
-    """What is left of this period, and the whole cap of the next ones, without what others will send meanwhile.
+    """What is left of this period, and the whole cap of the next ones, without what others will send meanwhile; it may
+    be less than nothing.
 
     begins: the first days of the next periods. others_bps: what others send over the line, on average [bit/s].
     """
@@ -44,7 +45,7 @@ def allowances(
     found = []
     for number, (begin_s, end_s) in enumerate(pairwise(times)):
         whole = cap_bytes if number else left_bytes
-        bytes = max(0, int(whole - others_bps / 8 * (end_s - begin_s)))
+        bytes = int(whole - others_bps / 8 * (end_s - begin_s))
         found.append(Allowance(begin_s, end_s, bytes, others_bps))
     return tuple(found)
 

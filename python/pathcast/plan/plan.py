@@ -125,5 +125,5 @@ def _part(line: LineTerms, made: Schedule) -> Part:
     for period in line.allowances:
         inside = [p for p in made.phases if period.begin_s <= p.begin_s < period.end_s and line.name in p.lines]
         if inside or not period.begin_s:
-            left.append(period.bytes - sum(p.line_bytes[p.lines.index(line.name)] for p in inside))
+            left.append(max(period.bytes, 0) - sum(p.line_bytes[p.lines.index(line.name)] for p in inside))
     return Part(line.name, bytes, bytes * line.price, min(left, default=None))

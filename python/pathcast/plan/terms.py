@@ -37,7 +37,7 @@ class Rate:
 @dataclass(frozen=True)
 class Allowance:
     """What may yet pass over a line between two times [byte], without what others are to send until its end
-    (`others_bps`)."""
+    (`others_bps`); below 0: so much more it would have to be before anything may."""
 
     begin_s: float
     end_s: float

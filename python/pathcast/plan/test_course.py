@@ -450,6 +450,14 @@ def test_a_cap_that_is_raised_meanwhile_takes_the_line_back_and_is_kept():
     assert [one for one in said if "new terms" in one] == ["cable has new terms: 80 MB of its cap are left"]
 
 
+def test_a_cap_of_which_others_need_more_than_is_left_leaves_nothing():
+    course, job = Course(WAYS, LINES, Wish(900 * MB)), {"dsl": MB, "cable": 2 * MB}
+    course.renewed({"cable": LineTerms("cable", allowances=cap(-20 * MB))})
+    step = course.look(1.0, Seen(job, job))
+    assert step.lines == ("dsl",)
+    assert "cable has new terms: 0 B of its cap are left" in step.said
+
+
 @pytest.mark.parametrize(("price", "used"), [(5e-6, {"dsl", "cable"}), (10.0, {"dsl"})])
 def test_a_price_that_is_changed_is_not_that_of_what_was_sent_before(price, used):
     """Of 100 that may be spent 25 are, at 1 for a MB: at five times as much 15 MB are left, and not less than none."""

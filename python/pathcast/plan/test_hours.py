@@ -43,5 +43,5 @@ def test_a_cap_begins_anew_and_others_need_some_of_it():
     found = allowances(500, 10_000, [date(2026, 12, 1), date(2027, 1, 1)], now, 10 * HOUR)
     assert found == (Allowance(0, 2 * HOUR, 500), Allowance(2 * HOUR, 10 * HOUR, 10_000))
     found = allowances(500, 10_000_000, [date(2026, 12, 1)], now, 10 * HOUR, others_bps=800)
-    assert [one.bytes for one in found] == [0, 10_000_000 - 8 * 3600 * 100]
+    assert [one.bytes for one in found] == [500 - 2 * 3600 * 100, 10_000_000 - 8 * 3600 * 100]
     assert {one.others_bps for one in found} == {800}

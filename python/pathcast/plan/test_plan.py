@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pathcast.errors import PathcastError
+from pathcast.plan.hours import allowances
 from pathcast.plan.plan import plan
 from pathcast.plan.program import schedule
 from pathcast.plan.terms import OVERHEAD, Allowance, LineTerms, Rate, Way, Wish, ways_of
@@ -154,14 +156,49 @@ def test_every_change_that_is_told_makes_it_fit():
         assert plan(WAYS, other, asked).fits == "yes", change
 
 
-@pytest.mark.parametrize(("reset", "more"), [(20 * HOUR, 19.0), (4 * HOUR, 9.0)])
+@pytest.mark.parametrize(("reset", "more"), [(20 * HOUR, 19.28), (4 * HOUR, 4.645)])
 def test_more_of_a_cap_is_more_than_it_allows_until_the_deadline(reset, more):
-    """28 GB by then; 9 GB are left, and 10 GB come with each period, of which the later ones are no help."""
+    """28 GB by then; 9 GB are left, and 10 GB come with each period, of which the later ones are no help. One percent
+    more than would do."""
     periods = [Allowance(0, reset, 9 * GB), Allowance(reset, 720 * HOUR, 10 * GB), Allowance(720 * HOUR, 1e9, 900 * GB)]
     made = plan([CABLE], terms(cable={"allowances": tuple(periods)}), Wish(28 * GB, 8 * HOUR))
     told = {change.what: change for change in made.changes}
-    assert told["cap"].to == pytest.approx((more + 0.28) * GB, rel=1e-6)
+    assert told["cap"].to == pytest.approx(more * GB, rel=1e-6)
     assert told["cap"].sentence.endswith("more of cable's cap")
+
+
+@pytest.mark.parametrize(
+    ("left", "cap", "others", "reset_h", "size", "by_h", "more"),
+    [
+        # others are to send 20 GB more than is left
+        (10, 100, 1.5, 20, 100, 8, 120),
+        # 1 GB until the reset, though 16 may pass, and after it 96 of 100
+        (1, 100, 0, 1, 110, 7, 13),
+        # more than the job in all, but most of it when there is no time
+        (1, 130, 0, 6, 110, 7, 93),
+        # 1 GB too little until the reset, and after it 52
+        (1, 100, 2, 1, 60, 5, 4.5),
+        # until the reset nothing, also with more; after it 50
+        (1, 530, 20, 1, 55, 5, 5),
+        (-5, 0, 0, 1, 40, 7, 24),
+    ],
+)
+def test_so_much_more_of_a_cap_is_enough_and_little_more(left, cap, others, reset_h, size, by_h, more):
+    """GB, and 16 of them an hour; a cap of a day, raised for this day and the next. others: what they send an hour."""
+    now = datetime(2026, 11, 30, tzinfo=UTC) + timedelta(hours=24 - reset_h)
+    fast, wish = way(["cable"], 16e3 * 8 / 3600, 1.0), Wish(size * GB, by_h * HOUR)
+
+    def with_cap(by):
+        days = [date(2026, 12, 1), date(2026, 12, 2)]
+        of = allowances(int(left * GB + by), int(cap * GB + by), days, now, 40 * HOUR, others * 8e9 / HOUR)
+        return terms(cable={"allowances": of})
+
+    made = plan([fast], with_cap(0), wish)
+    assert made.parts[0].left_bytes >= 0
+    [told] = [change for change in made.changes if change.what == "cap"]
+    assert more < told.to / GB < more + 0.0101 * size
+    assert plan([fast], with_cap(told.to), wish).fits == "yes"
+    assert plan([fast], with_cap((more - 0.01) * GB), wish).fits == "no"
 
 
 def test_in_the_background_full_speed_only_as_far_as_it_is_needed_and_allowed():
