@@ -208,3 +208,9 @@ def test_routing_that_is_missing_is_told_set_and_undone(office, own):
     assert "removed rule of line cable: ip -4 rule add from 10.77.2.2 lookup 7700 priority 7700" in removed
     assert "dev p1" in run("route", "get", "192.0.2.1", "from", "10.77.2.2").stdout
     assert "7700" not in run("rule").stdout + run("route", "show", "table", "all").stdout
+    # both families, each by its own router
+    assert run("addr", "add", "fd66::2/64", "dev", "v1", "nodad").returncode == 0
+    done = office("line", "set", "lte", "--routes", "--gateway", "fd66::1", "--gateway", "10.66.0.1")
+    assert done.returncode == 0, done.stderr
+    assert "default via 10.66.0.1 dev v1" in run("-4", "route", "show", "table", "7700").stdout
+    assert "default via fd66::1 dev v1" in run("-6", "route", "show", "table", "7701").stdout

@@ -44,7 +44,10 @@ Used = Annotated[
     typer.Option(help="What it carried in this period until now, as the provider says: 300GB.", show_default=False),
 ]
 Routes = Annotated[bool, typer.Option("--routes", help="Set the policy routing that is missing; `undo` removes it.")]
-Gateway = Annotated[str | None, typer.Option(help="The router's address on this line.", show_default=False)]
+Gateway = Annotated[
+    list[str] | None,
+    typer.Option(help="The router's address on this line; may be repeated: IPv4 and IPv6.", show_default=False),
+]
 
 
 @app.command()
@@ -64,8 +67,9 @@ def add(
 ) -> None:
     """Name a line of this host, by its local address or its device."""
     from pathcast.lines import config, edit
+    from pathcast.lines.routes import gateways
 
-    passed = _bytes(used)
+    passed, via = _bytes(used), gateways(gateway or ())
     values = _values(from_, dev, cap, reset, price, use, prefer)
     if not from_ and dev is None:
         raise usage(f"line add {name}: neither --from nor --dev", "give its local address, or its device")
@@ -73,8 +77,8 @@ def add(
     if (id := _id(line)) is not None:
         values["id"] = id
     commands: list[list[str]] = []
-    line = edit.add(config.file(), name, values, _routed(routes, gateway, commands))
-    _after(line, passed, commands, gateway, json)
+    line = edit.add(config.file(), name, values, _routed(routes, via, commands))
+    _after(line, passed, commands, via, json)
 
 
 @app.command("set")
@@ -97,17 +101,18 @@ def set_(
 ) -> None:
     """Change a line; what is not given stays."""
     from pathcast.lines import config, edit
+    from pathcast.lines.routes import gateways
 
-    passed = _bytes(used)
+    passed, via = _bytes(used), gateways(gateway or ())
     keys = [key for key in config.KEYS if key != "id"]
     for key in without or ():
         if key not in keys:
             raise usage(f"--without {key}: a line has no such key", f"allowed are {', '.join(keys)}")
     values = _values(from_, dev, cap, reset, price, use, prefer)
     commands: list[list[str]] = []
-    around = _routed(routes, gateway, commands)
+    around = _routed(routes, via, commands)
     line = edit.change(config.file(), name, values, tuple(without or ()), around)
-    _after(line, passed, commands, gateway, json)
+    _after(line, passed, commands, via, json)
 
 
 @app.command()
@@ -201,7 +206,7 @@ def _bytes(used: str | None) -> int | None:
         raise usage(f"--used: {error.message}") from None
 
 
-def _routed(routes: bool, gateway: str | None, commands: list[list[str]]) -> Around:
+def _routed(routes: bool, gateways: dict[int, str], commands: list[list[str]]) -> Around:
     """With --routes a line is written only where they can be set. commands: takes those that were."""
     from contextlib import nullcontext
 
@@ -210,13 +215,13 @@ def _routed(routes: bool, gateway: str | None, commands: list[list[str]]) -> Aro
     def around(line: Line) -> AbstractContextManager[object]:
         if not routes:
             return nullcontext()
-        commands.extend(routing.lacking(line, gateway))
+        commands.extend(routing.lacking(line, gateways))
         return routing.with_set(line, commands)
 
     return around
 
 
-def _after(line: Line, used: int | None, commands: list[list[str]], gateway: str | None, json: bool) -> None:
+def _after(line: Line, used: int | None, commands: list[list[str]], gateways: dict[int, str], json: bool) -> None:
     from pathcast.lines import carried, config
     from pathcast.lines import routes as routing
     from pathcast.service.terms import correct
@@ -224,7 +229,7 @@ def _after(line: Line, used: int | None, commands: list[list[str]], gateway: str
     if used is not None:
         carried.look({line.name: line})
         correct(line, used, zone.local())
-    [of] = _about({line.name: line}, gateway)
+    [of] = _about({line.name: line}, gateways)
     if json:
         print_json("line", {"file": str(config.file()), **of})
         return
@@ -239,7 +244,7 @@ def _after(line: Line, used: int | None, commands: list[list[str]], gateway: str
     _routing(line.name, of["routes_missing"])
 
 
-def _about(lines: dict[str, Line], gateway: str | None = None) -> list[dict[str, Any]]:
+def _about(lines: dict[str, Line], gateways: dict[int, str] | None = None) -> list[dict[str, Any]]:
     from contextlib import suppress
 
     from pathcast.lines import carried, here, routes
@@ -256,7 +261,7 @@ def _about(lines: dict[str, Line], gateway: str | None = None) -> list[dict[str,
         own = here.of_line(line, addresses)
         commands: list[str] = []
         with suppress(PathcastError):
-            commands = routes.shown(routes.lacking(line, gateway)) if own else []
+            commands = routes.shown(routes.lacking(line, gateways)) if own else []
         cap = (
             None if line.cap is None else {"bytes": line.cap.bytes, "period": line.cap.period, "reset": line.cap.reset}
         )

@@ -11,7 +11,7 @@ import ipaddress
 import json
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -28,10 +28,24 @@ FIRST = 7700
 _STRANGER = {4: "192.0.2.1", 6: "2001:db8::1"}
 
 
-def lacking(line: Line, gateway: str | None = None) -> list[list[str]]:
+def gateways(words: Iterable[str]) -> dict[int, str]:
+    """Of `--gateway`: by version of IP. Raises PathcastError (exit 2) for what is no address, or one too many."""
+    found: dict[int, str] = {}
+    for word in words:
+        try:
+            version = ipaddress.ip_address(word).version
+        except ValueError:
+            raise usage(f"--gateway {word}: that is no address") from None
+        if found.setdefault(version, word) != word:
+            raise usage(f"--gateway {word}: {found[version]} is one of IPv{version} already; allowed is one of each")
+    return found
+
+
+def lacking(line: Line, gateways: Mapping[int, str] | None = None) -> list[list[str]]:
     """The commands that are missing for the line's addresses; a gateway that is not known is written `GATEWAY`.
 
-    gateway: of the line; else as the routes of its device have it. Raises PathcastError where the line has no address.
+    gateways: of the line, by version of IP; else as the routes of its device have it. Raises PathcastError where the
+    line has no address.
     """
     own = here.of_line(line, here.addresses())
     if not own:
@@ -39,7 +53,7 @@ def lacking(line: Line, gateway: str | None = None) -> list[list[str]]:
     found: list[list[str]] = []
     for one in own:
         if not _leaves(one):
-            found += _commands(one, gateway, len(found) // 3)
+            found += _commands(one, gateways or {}, len(found) // 3)
     return found
 
 
@@ -53,11 +67,12 @@ def _leaves(one: here.Address) -> bool:
     return bool(route.get("dev") == one.dev)
 
 
-def _commands(one: here.Address, gateway: str | None, ahead: int) -> list[list[str]]:
-    version = f"-{ipaddress.ip_address(one.local).version}"
+def _commands(one: here.Address, gateways: Mapping[int, str], ahead: int) -> list[list[str]]:
+    of = ipaddress.ip_address(one.local).version
+    version = f"-{of}"
     table = str(_free(version, ahead))
     network = ipaddress.ip_network(f"{one.local}/{one.prefix}", strict=False)
-    via = gateway or _gateway(version, one)
+    via = gateways.get(of) or _gateway(version, one)
     # a link without a gateway: everybody is at its other end
     onward = ["via", via] if via else []
     words = [version, "route", "replace"]
@@ -111,9 +126,9 @@ def with_set(line: Line, commands: Sequence[Sequence[str]]) -> Iterator[None]:
 
 def set_up(line: Line, commands: Sequence[Sequence[str]]) -> None:
     """Runs the commands; each is recorded before. Raises PathcastError, with what was set until then taken back."""
-    if any("GATEWAY" in words for words in commands):
+    if unknown := next((words for words in commands if "GATEWAY" in words), None):
         hint = "name it: --gateway ADDRESS, the router's address on that line"
-        raise PathcastError("gateway", f"the gateway of line `{line.name}` is not known", hint, 2)
+        raise PathcastError("gateway", f"the IPv{unknown[0][1:]} gateway of line `{line.name}` is not known", hint, 2)
     if os.geteuid() != 0:
         raise missing("setting routes and rules needs root", f"sudo pathcast line set {line.name} --routes")
     with locked("routes"):

@@ -137,5 +137,55 @@ def test_every_address_has_a_table_that_nobody_uses(file, monkeypatch):
     own = [here.Address("eth1", f"10.0.0.{number}", 24) for number in (1, 2, 3)]
     monkeypatch.setattr(here, "addresses", lambda: own)
     monkeypatch.setattr(routes, "_leaves", lambda one: False)
-    made = routes.lacking(Line("cable", dev="eth1"), "10.0.0.254")
+    made = routes.lacking(Line("cable", dev="eth1"), {4: "10.0.0.254"})
     assert [words[-1] for words in made if words[1] == "rule"] == ["7700", "7702", "7704"]
+
+
+BOTH = ["line", "add", "cable", "--from", "192.0.2.2", "--from", "2001:db8::2", "--routes"]
+VIA4, VIA6 = ["--gateway", "192.0.2.1"], ["--gateway", "fe80::1"]
+
+
+@pytest.fixture
+def both(host, monkeypatch):
+    """The host's line has an address of each family."""
+    of = [here.Address("eth2", "192.0.2.2", 24), here.Address("eth2", "2001:db8::2", 64)]
+    monkeypatch.setattr(here, "addresses", lambda: of)
+    return host
+
+
+def defaults(made):
+    return [(words[0], words[words.index("via") + 1]) for words in made if "default" in words]
+
+
+def test_a_gateway_is_for_the_addresses_of_its_family(both, capsys):
+    assert run([*BOTH, *VIA4]) == Exit.USAGE
+    told = capsys.readouterr().err
+    assert "the IPv6 gateway of line `cable` is not known" in told
+    assert (both, config.file().exists()) == ([], False)
+    assert run([*BOTH, *VIA6, *VIA4]) == Exit.OK
+    assert defaults(both) == [("-4", "192.0.2.1"), ("-6", "fe80::1")]
+
+
+def test_the_gateway_of_one_family_may_be_known(both, monkeypatch):
+    def ip(*words):
+        if words[:2] == ("-6", "route"):
+            return [{"dst": "default", "gateway": "fe80::7"}]
+        return [{"dev": "eth0"}] if words[:2] == ("route", "get") else []
+
+    monkeypatch.setattr(here, "ip", ip)
+    assert run([*BOTH, *VIA4]) == Exit.OK
+    assert defaults(both) == [("-4", "192.0.2.1"), ("-6", "fe80::7")]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--gateway", "router"], "--gateway router: "),
+        ([*VIA4, "--gateway", "192.0.2.9"], "--gateway 192.0.2.9: "),
+    ],
+)
+def test_a_gateway_that_is_none_or_one_too_many_is_refused(both, capsys, words, told):
+    for routed in (BOTH, BOTH[:-1]):
+        assert run([*routed, *words]) == Exit.USAGE
+        assert told in capsys.readouterr().err
+    assert (both, config.file().exists()) == ([], False)
