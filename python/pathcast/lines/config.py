@@ -336,7 +336,7 @@ def _price(value: str) -> float:
     number = abs(float(money)) if float(money) == 0 else float(money)  # -0, too
     if not 0 <= number < 1e9 or not unit:
         raise ValueError
-    bytes = _native.parse_bytes(unit if unit[0].isdigit() else f"1{unit}")
+    bytes = _native.parse_bytes(f"1{unit}" if unit[0].isalpha() else unit)
     if bytes == 0:
         raise ValueError
     return number / bytes

@@ -73,6 +73,14 @@ def test_what_is_wrong_is_named_with_its_place(old, new, where, told):
     assert error.value.hint
 
 
+@pytest.mark.parametrize(
+    ("told", "price"),
+    [("1/GB", 1e-9), ("1/2GB", 0.5e-9), ("1/.5GB", 2e-9), ("1 / 0.5 GB", 2e-9), (".5/KB", 0.5e-3)],
+)
+def test_a_price_is_for_as_much_as_is_written(told, price):
+    assert config.parse(f'[line.a]\ndev = "x"\nprice = "{told}"', "f")["a"].price == price
+
+
 def test_no_toml_is_named_with_its_place():
     with pytest.raises(PathcastError, match=r"f: .*line 2"):
         config.parse("[line.cable]\nfrom 10.0.0.1\n", "f")
