@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pathcast import codec
 from pathcast.history.identity import PathKey
@@ -109,7 +109,7 @@ def recall(reader: Reader, keys: Mapping[str, PathKey], direction: str) -> Past:
         Judged(one, came.option, of.size_bytes)
         for of in reader.forecasts(list(keys.values()), _OLDEST_S, _MOST_SENT)
         for came in of.came
-        if came.option is not None and (one := _carried(came.sent, names, direction)) is not None
+        if _of_twin(came.option) and (one := _carried(came.sent, names, direction)) is not None
     ]
     return Past(measured, tuple(_by_age(carried)), tuple(sorted(judged, key=lambda one: one.carried.age_s)))
 
@@ -155,6 +155,11 @@ def _carried(row: Sent, names: Mapping[PathKey, str], direction: str) -> Carried
         with suppress(ValueError):  # of another version: how long it took is known all the same
             packets, resent = _packets(codec.read(Transfer, row.report))
     return Carried(row.age_s, over, row.control, row.bytes, row.elapsed_s, packets, resent, row.id)
+
+
+def _of_twin(option: Mapping[str, Any] | None) -> TypeGuard[Mapping[str, Any]]:
+    """Whether it is the twin's word: a learnt model names a duration without its interval."""
+    return option is not None and isinstance(option.get("duration_s") or {}, Mapping)
 
 
 def _packets(report: Transfer) -> tuple[int, int]:

@@ -393,6 +393,20 @@ def test_a_second_forecast_measures_nothing_and_a_transfer_teaches_the_third(rec
         assert anew.probe_bytes > 0
 
 
+def test_what_a_learnt_model_foretold_judges_no_twin(recorder):
+    """Its documents (`pathcast.predict/1`) name a duration as one number, and a transfer follows them, too."""
+    with world(recorder) as network:
+        told(recorder, network)
+        option = {"paths": ["path1"], "predicted_bps": 1e9, "duration_s": 8 * SIZE / 1e9}
+        recorder.forecast("sim", {"size_bytes": SIZE, "options": [option], "chosen": ["path1"]}, network.keys)
+        network.tcp_probe("path1", SIZE, "cubic")
+        [of] = Reader(recorder.journal.store).forecasts([*network.keys.values()], limit=1)
+        assert of.came[0].option == option
+        assert told(recorder, network)[0].probe_bytes == 0
+        past = recorder.past(network.keys)
+        assert ([one.paths for one in past.carried], past.judged) == ([{"path1"}], ())
+
+
 def test_a_line_that_died_since_it_was_measured_is_measured_again(recorder):
     with world(recorder) as network:
         told(recorder, network)
