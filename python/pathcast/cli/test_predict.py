@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -120,6 +121,24 @@ def test_a_deadline(pathcast, sim):
     document, probability = asked("8s")
     assert probability < 0.1
     assert document["why"].startswith("does not fit: ")
+
+
+def test_a_path_is_the_same_by_any_of_its_names(pathcast, sim, tmp_path, monkeypatch):
+    from pathcast.worlds.sim import Sim
+
+    def begin(self, sets, begin=Sim._begin):
+        begin(self, sets)
+        self.paths = tuple(replace(path, also=(path.local[0], f"{path.name}-too")) for path in self.paths)
+
+    monkeypatch.setattr(Sim, "_begin", begin)
+    asked = ["predict", *sim, "--size", "4MB", "--control", "cubic", "--history", tmp_path / "h.db", "--json"]
+    [one] = pathcast(*asked, "--paths", "path1")[1]["measured"]["paths"]
+    for name in ("path1-too", one["local"]):
+        _, document, err = pathcast(*asked, "--paths", name)
+        assert (document["measured_age_s"] is None, document["chosen"], err) == (False, ["path1"], "")
+    status, _, err = pathcast(*asked, "--paths", "path1,path1-too")
+    assert status == Exit.USAGE
+    assert "--paths path1,path1-too: name each path once" in err
 
 
 def test_the_other_way(pathcast, sim):

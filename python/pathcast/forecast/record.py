@@ -282,8 +282,9 @@ class Recorded:
         try:
             return work()
         except PathcastError as error:
-            key = self.keys.get(paths[0]) if len(paths) == 1 else None
-            self._recorder.failed(act, error, key, paths)
+            called = {word: path.name for path in self._of.paths for word in (path.name, *path.also)}
+            own = [called.get(name, name) for name in paths]
+            self._recorder.failed(act, error, self.keys.get(own[0]) if len(own) == 1 else None, own)
             raise
 
     def _keep(self, act: Act, fill: Callable[[bool | None], None]) -> None:

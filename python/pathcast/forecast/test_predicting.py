@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 
@@ -146,6 +147,15 @@ def test_paths_are_known_by_their_addresses_not_by_their_names(learnt):
         {"name": "path1", "local": "10.0.2.2", "remote": "10.0.2.1"}
     ]
     assert swapped.sent == [(("path1",), 64_000)]
+
+
+def test_a_path_is_asked_for_by_any_of_its_names(learnt):
+    """That of its line, its number, its address."""
+    file, _, _ = learnt
+    (one, two) = PATHS
+    called = World(paths=(replace(one, name="cable", also=("path1", *one.local)), replace(two, name="dsl")))
+    for only in (("cable",), ("path1",), one.local):
+        assert [o["paths"] for o in foretell(file, called, only=only)["options"]] == [["cable"]]
 
 
 def test_a_path_that_is_down_can_be_left_out(learnt):
