@@ -152,9 +152,7 @@ def measured_forecast(
         bounds = see(network)
         job = Job(bytes, choose(network.controls), direction, network.ends)
         names = tuple(path.name for path in network.paths) if only is None else _own(network, only)
-        keys = network.keys if far.recorder else {}
-        asked = {name: keys[name] for name in names if keys}
-        past = far.recorder.past(asked, direction) if far.recorder else None
+        past = far.recorder.past(network.keys, direction, names) if far.recorder else None
         by = means(network, names, job, request, past, fresh, bounds)
         if by.sends:
             print(f"cost: {_cost(by, request, bytes)}", file=sys.stderr)
