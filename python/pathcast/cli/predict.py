@@ -151,15 +151,13 @@ def measured_forecast(
     with far.open() as make, make() as network:
         bounds = see(network)
         job = Job(bytes, choose(network.controls), direction, network.ends)
-        names = only or tuple(path.name for path in network.paths)
-        keys = network.keys if far.recorder else {}
-        asked = {name: keys[network.path(name).name] for name in names if keys}
-        past = far.recorder.past(asked, direction) if far.recorder else None
-        by = means(network, [network.path(name).name for name in names], job, request, past, fresh, bounds)
+        names = tuple(path.name for path in network.paths) if only is None else _own(network, only)
+        past = far.recorder.past(network.keys, direction, names) if far.recorder else None
+        by = means(network, names, job, request, past, fresh, bounds)
         if by.sends:
             print(f"cost: {_cost(by, request, bytes)}", file=sys.stderr)
         with listener(quiet) as progress:
-            answer = ask(network, job, request, only, progress, past, fresh, within_s, by)
+            answer = ask(network, job, request, only and names, progress, past, fresh, within_s, by)
         real_time = network.real_time
         keys = network.keys if far.recorder else {}  # paths may have come meanwhile
     wall_s = time.monotonic() - began
@@ -184,6 +182,14 @@ def measured_forecast(
         far.recorder.measured += answer.made_from
         far.recorder.forecast(far.world, document, {path.name: keys[path.name] for path in measured.paths}, direction)
     return document
+
+
+def _own(network: Any, given: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths' own names, by which history and measurement know them; a path may be called by others, too."""
+    found = tuple(network.path(name).name for name in given)
+    if len(set(found)) < len(found):
+        raise usage(f"--paths {','.join(given)}: name each path once")
+    return found
 
 
 def _cost(by: Means, request: Request, bytes: int) -> str:

@@ -61,7 +61,7 @@ class Standing:
         began = time.monotonic()
         wanted = Wanted(bytes_of(str(asked.size)), controls_of(network.controls, asked.background), "out", network.ends)
         keys = {path.name: network.keys[path.name] for path in found.paths}
-        past = self._recorder.past(keys, "out")
+        past = self._recorder.past(network.keys, "out", keys)
         left = [path.directions["out"].available_bps.value for path in found.paths if "out" in path.directions]
         horizon_s = wanted.size_bytes * 8 / max(1.0, sum(of for of in left if of is not None))
         loads = {name: fresh.loads(past, name, "out", horizon_s) for name in keys}

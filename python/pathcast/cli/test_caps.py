@@ -32,7 +32,7 @@ class Far:
     def open(self):
         return nullcontext(lambda: nullcontext(self.network))
 
-    def past(self, keys, direction):
+    def past(self, keys, direction, only):
         return self._past
 
     def forecast(self, *of):

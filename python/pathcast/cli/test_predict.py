@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -15,6 +16,7 @@ from pathcast.cli.schema import SCHEMAS
 from pathcast.cli.testing import wrong
 from pathcast.errors import Exit, PathcastError
 from pathcast.forecast.effort import Effort
+from pathcast.history.identity import PathKey
 from pathcast.service import doctor
 from pathcast.worlds.testing import two_paths
 
@@ -120,6 +122,33 @@ def test_a_deadline(pathcast, sim):
     document, probability = asked("8s")
     assert probability < 0.1
     assert document["why"].startswith("does not fit: ")
+
+
+def test_a_path_is_the_same_by_any_of_its_names(pathcast, sim, tmp_path, monkeypatch):
+    from pathcast.worlds.sim import Sim
+
+    def begin(self, sets, begin=Sim._begin):
+        begin(self, sets)
+        self.paths = tuple(replace(path, also=(path.local[0], f"{path.name}-too")) for path in self.paths)
+
+    monkeypatch.setattr(Sim, "_begin", begin)
+    asked = ["predict", *sim, "--size", "4MB", "--control", "cubic", "--history", tmp_path / "h.db", "--json"]
+    [one] = pathcast(*asked, "--paths", "path1")[1]["measured"]["paths"]
+    for name in ("path1-too", one["local"]):
+        _, document, err = pathcast(*asked, "--paths", name)
+        assert (document["measured_age_s"] is None, document["chosen"], err) == (False, ["path1"], "")
+    status, _, err = pathcast(*asked, "--paths", "path1,path1-too")
+    assert status == Exit.USAGE
+    assert "--paths path1,path1-too: name each path once" in err
+
+
+def test_of_several_paths_of_one_line_none_is_taken_for_another(pathcast, sim, tmp_path, monkeypatch):
+    """It is the same far end, which has two addresses."""
+    keys = lambda world: {path.name: PathKey("cable", "key:far", "10.0.0.2", path.remote) for path in world.paths}  # noqa: E731
+    monkeypatch.setattr("pathcast.forecast.pathkeys.of_network", lambda *_: keys)
+    asked = ["predict", *sim, "--size", "4MB", "--control", "cubic", "--history", tmp_path / "h.db", "--json"]
+    ages = [pathcast(*asked, "--paths", name)[1]["measured_age_s"] for name in ("path2", "path1", "path2")]
+    assert [age_s is None for age_s in ages] == [True, True, False]
 
 
 def test_the_other_way(pathcast, sim):

@@ -24,7 +24,7 @@ from pathcast.forecast.lessons import drift, lesson
 from pathcast.forecast.outcome import Outcome
 from pathcast.forecast.past import Past
 from pathcast.forecast.race import Runner, race
-from pathcast.forecast.twin import Choice, simulate
+from pathcast.forecast.twin import NETWORK_PATHS, Choice, simulate
 from pathcast.forecast.watch import Loads
 from pathcast.forecast.why import why
 from pathcast.units import bits, size, span
@@ -111,15 +111,21 @@ def forecast(
     ]
     known = [belief for _, belief in beliefs if belief is not None]
     guesses = [PathBelief.guess(path, job.direction, known) for path, belief in beliefs if belief is None]
-    guessed = {belief.name for belief in guesses if belief is not None}
-    notes = _unknown(measured, job.direction, [path.name for path, belief in beliefs if belief is None], guessed)
-    horizon_s = job.size_bytes * 8 / max(1.0, sum(belief.available_bps for belief in known))
-    known = [replace(one, horizon_s=horizon_s) for one in (*known, *guesses) if one is not None]
+    # the first subflow is better not over one of which nothing is known
+    by_room = sorted(
+        (one for one in (*known, *guesses) if one is not None),
+        key=lambda belief: (belief.guessed, -belief.available_bps),
+    )
+    beyond = [belief.name for belief in by_room[NETWORK_PATHS:]]
+    guessed = {belief.name for belief in by_room[:NETWORK_PATHS] if belief.guessed}
+    unknown = [path.name for path, belief in beliefs if belief is None and path.name not in beyond]
+    notes = [*_beyond(beyond), *_unknown(measured, job.direction, unknown, guessed)]
+    known = by_room[:NETWORK_PATHS]
     if not known:
         hint = measured.untrustworthy.hint if measured.untrustworthy else "measure --thorough, or with more time"
         raise PathcastError("untrustworthy", f"nothing can be forecast: {'; '.join(notes)}", hint, Exit.UNTRUSTWORTHY)
-    # the first subflow is better not over one of which nothing is known
-    known.sort(key=lambda belief: (belief.guessed, -belief.available_bps))
+    left_bps = sum(belief.available_bps for belief in known if not belief.guessed)
+    known = [replace(one, horizon_s=job.size_bytes * 8 / max(1.0, left_bps)) for one in known]
     names = [belief.name for belief in known]
     shared = {
         frozenset((belief.name, other)): probability
@@ -252,6 +258,13 @@ def _unknown(measured: Measurement, direction: str, names: Sequence[str], guesse
         what = "is taken for a line like the others, which is a guess" if name in guessed else "is left out"
         told.append(reason if path.down else f"{name} {what}: {reason}")
     return told
+
+
+def _beyond(names: Sequence[str]) -> list[str]:
+    if not names:
+        return []
+    are = f"{' and '.join(names)} {'are' if len(names) > 1 else 'is'}"
+    return [f"{are} left out: at most {NETWORK_PATHS} paths are simulated, those with most room"]
 
 
 def _other(direction: str) -> str:

@@ -69,6 +69,7 @@ def learn(
         model = Model.load(file) if file.exists() else None
         notes: list[str] = []
         with open_world() as world:
+            options = _named(options, world)
             if model is None:
                 model = _new(world_name, target, world, options, notes)
             else:
@@ -238,6 +239,18 @@ class Learning:
             if 2 * idle > len(counted):
                 found.append(f"{path} carried next to nothing in {idle} of {len(counted)} transfers over all paths")
         return found
+
+
+def _named(options: LearnOptions, world: World) -> LearnOptions:
+    """With the paths' own names; of words that name none it is said where they are looked at."""
+
+    def own(word: str) -> str:
+        with suppress(PathcastError):
+            return world.path(word).name
+        return word
+
+    paths = None if options.paths is None else tuple(map(own, options.paths))
+    return replace(options, paths=paths, choices=tuple(tuple(map(own, choice)) for choice in options.choices))
 
 
 def _new(world_name: str, target: str, world: World, options: LearnOptions, notes: list[str]) -> Model:

@@ -70,23 +70,24 @@ def means(
     alive = [name for name in names if name not in dead]
     tight = {name: bounds[name] for name in alive if name in bounds}
     lightly = replace(asked, effort=EFFORTS[0])
+    # each by itself: what belies the measurement of one says nothing of another one's
     of = {name: holds([name], lightly, always=not bound.light) for name, bound in tight.items()}
-    ages = {name: one.age_s for name, one in of.items() if one is not None}
-    kept = list(ages)
+    kept = {name: one for name, one in of.items() if one is not None}
+    known = list(kept.values())
     light = [name for name, bound in tight.items() if name not in kept and bound.light]
     free = [name for name in alive if name not in bounds]
-    if holds(free, asked):
-        kept, free = [*kept, *free], []
-    notes = [_note(name, bound.why, ages.get(name), name in light) for name, bound in tight.items()]
-    if not kept and not free and not light:
+    if (rest := holds(free, asked)) is not None:
+        known, free = [*known, rest], []
+    notes = [_note(name, bound.why, kept.get(name), name in light) for name, bound in tight.items()]
+    if not known and not free and not light:
         raise PathcastError("no-line", "no line has room in its cap: " + "; ".join(notes), None, Exit.REFUSED)
     away = tuple(Away(name, why) for name, why in dead.items())
-    return Means(holds(kept, lightly, always=True), tuple(free), tuple(light), away, tuple(notes))
+    return Means(joined(known, names, ()) if known else None, tuple(free), tuple(light), away, tuple(notes))
 
 
-def _note(name: str, why: str, age_s: float | None, light: bool) -> str:
-    if age_s is not None:
-        return f"{name} is as it was measured {span(age_s)} ago: {why}"
+def _note(name: str, why: str, kept: Watched | None, light: bool) -> str:
+    if kept is not None:
+        return f"{name} is as it was measured {span(kept.age_s)} ago: {why}"
     return f"{name} is measured lightly: {why}" if light else f"{name} is not measured: {why}"
 
 
@@ -134,4 +135,5 @@ def joined(parts: Sequence[Watched], names: Sequence[str], away: Sequence[Away])
         away=tuple(dict.fromkeys([*(of for one in all for of in one.away), *away])),
     )
     loads = {name: of for part in parts for name, of in part.loads.items()}
-    return Watched(measured, loads, sum(part.probe_bytes for part in parts), sum(part.elapsed_s for part in parts))
+    spent = sum(part.probe_bytes for part in parts), sum(part.elapsed_s for part in parts)
+    return Watched(measured, loads, *spent, age_s=max(part.age_s for part in parts))

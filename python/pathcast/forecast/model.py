@@ -215,15 +215,15 @@ def present(model: Model, world: World, only: Sequence[str] | None = None) -> tu
     """
     now = _known([(p.name, p.local[0], p.remote) for p in world.paths])
     known = _known([(p.name, p.local, p.remote) for p in model.paths])
-    for name in only or ():
-        path = world.path(name)
-        if next(ends for ends, called in now.items() if called == path.name) not in known:
+    wanted = None if only is None else tuple(world.path(name).name for name in only)
+    for name in wanted or ():
+        if next(ends for ends, called in now.items() if called == name) not in known:
             raise usage(
                 f"path `{name}` is not in the model, which knows {', '.join(map(str, model.paths))}", OTHER_FILE
             )
     names = {name: now[ends] for ends, name in known.items() if ends in now}
-    if only is not None:
-        names = {old: new for old, new in names.items() if new in only}
+    if wanted is not None:
+        names = {old: new for old, new in names.items() if new in wanted}
     elif len(names) < len(model.paths):
         gone = ", ".join(str(p) for p in model.paths if p.name not in names)
         there = ", ".join(f"{name} ({local} to {remote})" for (local, remote, _), name in now.items()) or "none"

@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pathcast import codec
 from pathcast.history.identity import PathKey
@@ -90,28 +90,39 @@ class Past:
         return share * sent, share * resent
 
 
-def recall(reader: Reader, keys: Mapping[str, PathKey], direction: str) -> Past:
-    """What a history says of these paths, which may have had other names and addresses.
+def recall(reader: Reader, keys: Mapping[str, PathKey], direction: str, only: Collection[str] | None = None) -> Past:
+    """What a history says of these paths, which may have had other names and addresses. only: of some of them, where
+    `keys` are of all that there are: what went over another one of the same line is not taken for theirs.
 
     Raises PathcastError where the history cannot be read.
     """
+    wanted = frozenset(keys if only is None else only)
     pairs = [(key.local, key.remote) for key in keys.values()]
     measured: dict[str, tuple[Earlier, ...]] = {}
-    for name, key in keys.items():
+    for name in (name for name in keys if name in wanted):
+        key = keys[name]
         others = [pair for pair in pairs if pair != (key.local, key.remote)]
         rows = reader.measurements(key, _OLDEST_S, _MOST_MEASURED, others)
         found = [_earlier(row, name) for row in rows if row.valid is not False and direction in row.path["directions"]]
         measured[name] = tuple(one for one in found if one is not None)
     names = {key: name for name, key in keys.items()}
+
+    def carried(row: Sent) -> Carried | None:
+        one = _carried(row, names, direction)
+        return one if one is not None and one.paths <= wanted else None
+
     sent = reader.transfers(list(keys.values()), _OLDEST_S, _MOST_SENT)
-    carried = [one for row in sent if (one := _carried(row, names, direction)) is not None]
     judged = [
         Judged(one, came.option, of.size_bytes)
         for of in reader.forecasts(list(keys.values()), _OLDEST_S, _MOST_SENT)
         for came in of.came
-        if came.option is not None and (one := _carried(came.sent, names, direction)) is not None
+        if _of_twin(came.option) and (one := carried(came.sent)) is not None
     ]
-    return Past(measured, tuple(_by_age(carried)), tuple(sorted(judged, key=lambda one: one.carried.age_s)))
+    return Past(
+        measured,
+        tuple(_by_age([one for row in sent if (one := carried(row)) is not None])),
+        tuple(sorted(judged, key=lambda one: one.carried.age_s)),
+    )
 
 
 def lately(
@@ -155,6 +166,11 @@ def _carried(row: Sent, names: Mapping[PathKey, str], direction: str) -> Carried
         with suppress(ValueError):  # of another version: how long it took is known all the same
             packets, resent = _packets(codec.read(Transfer, row.report))
     return Carried(row.age_s, over, row.control, row.bytes, row.elapsed_s, packets, resent, row.id)
+
+
+def _of_twin(option: Mapping[str, Any] | None) -> TypeGuard[Mapping[str, Any]]:
+    """Whether it is the twin's word: a learnt model names a duration without its interval."""
+    return option is not None and isinstance(option.get("duration_s") or {}, Mapping)
 
 
 def _packets(report: Transfer) -> tuple[int, int]:

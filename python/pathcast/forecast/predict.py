@@ -12,6 +12,7 @@ from pathcast.errors import Exit, PathcastError, usage
 from pathcast.forecast.learn import OpenWorld, of, of_control
 from pathcast.forecast.model import MINIMUM_ROUNDS, NEWEST_ROUNDS, Model, present, written
 from pathcast.forecast.rounds import probe
+from pathcast.worlds.gone import gone
 
 # a transfer of another size than learnt has another share of slow start: further away than this is a guess
 LARGEST_FACTOR = 2
@@ -30,7 +31,7 @@ def predict(
 
     `chosen` is None when no choice can be trusted: every one has a probe outside of what was trained on, or the
     emulator was late. Raises PathcastError (exit 2) when the model is of something else, has too few rounds, or no
-    size near `bytes`.
+    size near `bytes`; exit 1 when nobody answers over any of these paths.
     """
     model = Model.load(file)
     of(model, file, world_name, target)
@@ -41,7 +42,10 @@ def predict(
     with open() as open_world, open_world() as world:
         world.fresh(len(model.rounds))  # where draws are repeatable: not those that were learnt
         names, notes = present(model, world, only)
-        wanted = [p for p in model.paths if p.name in names]
+        # a probe over one that is silent would break, and the others' with it
+        silent = gone(world, list(names.values()), None)
+        notes += [f"{name} is down: {why}" for name, why in silent.items()]
+        wanted = [p for p in model.paths if p.name in names and names[p.name] not in silent]
         probes, fault = probe(world, [names[p.name] for p in wanted], model.probe_bytes, model.control)
     found = {p.name: sent.throughput_bps for p, sent in zip(wanted, probes, strict=True)}
     ranges = {name: choice.range_bps(name) for name in found}

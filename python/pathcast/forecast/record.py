@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -92,11 +92,12 @@ class Recorder:
         except Exception as error:
             self._once(f"not recorded: {type(error).__name__}: {error}")
 
-    def past(self, keys: Mapping[str, PathKey], direction: str = "out") -> Past:
-        """What the history holds of these paths; where it cannot be read that is said, and it is nothing."""
+    def past(self, keys: Mapping[str, PathKey], direction: str = "out", only: Collection[str] | None = None) -> Past:
+        """What the history holds of these paths, or `only` of some of all; where it cannot be read that is said, and it
+        is nothing."""
         from pathcast.forecast.past import Past, recall
 
-        return self._read(lambda reader: recall(reader, keys, direction), Past())
+        return self._read(lambda reader: recall(reader, keys, direction, only), Past())
 
     def lately(self, keys: Mapping[str, PathKey], newer_than_s: float, apart_s: float) -> Mapping[str, list[Earlier]]:
         """How these paths were measured in a time, as of `past.lately`; where it cannot be read that is said."""
@@ -282,8 +283,9 @@ class Recorded:
         try:
             return work()
         except PathcastError as error:
-            key = self.keys.get(paths[0]) if len(paths) == 1 else None
-            self._recorder.failed(act, error, key, paths)
+            called = {word: path.name for path in self._of.paths for word in (path.name, *path.also)}
+            own = [called.get(name, name) for name in paths]
+            self._recorder.failed(act, error, self.keys.get(own[0]) if len(own) == 1 else None, own)
             raise
 
     def _keep(self, act: Act, fill: Callable[[bool | None], None]) -> None:

@@ -395,6 +395,16 @@ def test_many_paths_are_answered_and_it_is_said():
     assert ("p5", "p4", "p3", "p2", "p1") in {one.choice.paths for one in found.runners}
 
 
+def test_of_more_paths_than_a_network_has_those_with_most_room_are_tried():
+    nine = [path(f"p{n}", out=direction(20e6, (10 + n) * 1e6)) for n in range(9)]
+    unknown = path("far", out=replace(direction(), capacity_bps=Value(None, why="inconsistent")))
+    found = forecast(measured(*nine, unknown), Job(200_000, CUBIC), draws=2, limits=ALL)
+    assert {name for one in found.runners for name in one.choice.paths} == {f"p{n}" for n in range(1, 9)}
+    assert found.notes[0] == "p0 and far are left out: at most 8 paths are simulated, those with most room"
+    assert not any("is taken for a line" in note for note in found.notes)
+    assert any(note.startswith("of 8 paths not every combination was tried") for note in found.notes)
+
+
 def test_several_paths_begin_over_the_one_that_they_are_fastest_by():
     """Two lines of about the same room; a short transfer is half over when the far one has answered once."""
     paths = path("far", rtt=0.15, out=direction(21e6, 21e6)), path("near", rtt=0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+from dataclasses import replace
 
 import pytest
 
@@ -152,6 +153,21 @@ def test_further_choices_stay_with_the_model(file):
     assert sorted(paths) == sorted([["path1"], ["path2"], ["path3"], ["path1", "path3"], ["path1", "path2", "path3"]])
     paths = [o["paths"] for o in foretell(file, world, only=("path1", "path3"))["options"]]
     assert sorted(paths) == sorted([["path1"], ["path3"], ["path1", "path3"]])
+
+
+def test_paths_have_their_own_names_in_a_model_whatever_they_are_called(file):
+    called = [("cable", "path1"), ("dsl", "path2"), ("lte", "path3")]
+    three = (*PATHS, Path("path3", ("10.0.3.2",), "10.0.3.1"))
+    named = tuple(
+        replace(path, name=name, also=(also, *path.local)) for path, (name, also) in zip(three, called, strict=True)
+    )
+    for _ in range(2):  # the same command again
+        asked = {"paths": ("path1", "10.0.2.2", "lte"), "choices": (("path1", "10.0.3.2"),)}
+        model = go(file, World(paths=named), rounds=1, **asked).model
+        assert (model.names, model.choices) == (("cable", "dsl", "lte"), (("cable", "lte"),))
+    refused(lambda: go(file, World(paths=named), choices=(("path1", "cable"),)), "each once")
+    other = file.with_name("other.model")
+    refused(lambda: go(other, World(paths=named), paths=("path1", "cable")), "name each path once")
 
 
 def test_a_path_that_carries_nothing_is_said(file):

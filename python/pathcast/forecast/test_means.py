@@ -150,6 +150,23 @@ def test_where_others_are_measured_the_history_knows_a_line_without_room():
     assert by(World(), TIGHT, belied).light == ("cable",)
 
 
+def test_what_stands_by_itself_is_kept_by_itself():
+    """A transfer over dsl alone, which was measured again since, says nothing of cable."""
+    slow = Carried(60, frozenset({"dsl"}), "lia", 1_000_000, 9.0)
+    belied = (Judged(slow, {"duration_s": {"low": 1.0, "high": 2.0}}, 1_000_000),)
+    lately = Past({"dsl": (earlier("dsl", 40), earlier("dsl", 100)), "cable": (earlier("cable", 100),)}, judged=belied)
+    found = by(World(), FULL, lately)
+    assert (found.sends, found.known.age_s) == (False, 100)
+    answer = ask(World(), JOB, Request(), past=lately, by=found)
+    assert [one.name for one in answer.seen.measured.paths] == ["dsl", "cable"]
+    assert (answer.age_s, set(answer.seen.loads)) == (100, set(NAMES))
+    # nor is it forgotten where a third one is measured
+    full = dict.fromkeys(NAMES, FULL["cable"])
+    found = means(World(), (*NAMES, "lte"), JOB, Request(), lately, bounds=full)
+    assert (found.measured, [one.name for one in found.known.measured.paths]) == (("lte",), ["dsl", "cable"])
+    assert len(found.notes) == 2
+
+
 def test_what_neither_is_known_nor_has_room_is_left_out_and_named():
     found = by(World(), FULL)
     assert (found.measured, found.light, found.known) == (("dsl",), (), None)

@@ -29,7 +29,9 @@ from pathcast.history import place
 from pathcast.history.identity import PathKey
 from pathcast.history.read import Reader
 from pathcast.worlds.measurement import Down, Loss, Measurement, Queue, RateVariation, Request, Value
+from pathcast.worlds.results import Transfer
 from pathcast.worlds.sim import Sim
+from pathcast.worlds.test_results import report, subflow
 
 SIZE = 4_000_000
 CUBIC = Controls(("cubic",), ("cubic",))
@@ -393,6 +395,20 @@ def test_a_second_forecast_measures_nothing_and_a_transfer_teaches_the_third(rec
         assert anew.probe_bytes > 0
 
 
+def test_what_a_learnt_model_foretold_judges_no_twin(recorder):
+    """Its documents (`pathcast.predict/1`) name a duration as one number, and a transfer follows them, too."""
+    with world(recorder) as network:
+        told(recorder, network)
+        option = {"paths": ["path1"], "predicted_bps": 1e9, "duration_s": 8 * SIZE / 1e9}
+        recorder.forecast("sim", {"size_bytes": SIZE, "options": [option], "chosen": ["path1"]}, network.keys)
+        network.tcp_probe("path1", SIZE, "cubic")
+        [of] = Reader(recorder.journal.store).forecasts([*network.keys.values()], limit=1)
+        assert of.came[0].option == option
+        assert told(recorder, network)[0].probe_bytes == 0
+        past = recorder.past(network.keys)
+        assert ([one.paths for one in past.carried], past.judged) == ([{"path1"}], ())
+
+
 def test_a_line_that_died_since_it_was_measured_is_measured_again(recorder):
     with world(recorder) as network:
         told(recorder, network)
@@ -415,6 +431,29 @@ def test_names_are_labels_and_addresses_may_change(recorder):
     other = PathKey("another line", key.remote_id, key.local, key.remote)
     assert recall(reader, {"fibre": other}, "out") == Past({"fibre": ()})
     assert recall(reader, {"fibre": key}, "in").carried == ()
+
+
+def test_a_path_that_is_asked_for_has_nothing_of_another_one_of_its_line(recorder):
+    """Two addresses of a far end over one line: what went over the other one, or over both, is not this one's."""
+    one = PathKey("cable", "key:far", "10.0.0.2", "192.0.2.1")
+    keys = {"cable": one, "cable-2": replace(one, remote="192.0.2.2")}
+    option = {"paths": [*keys], "control": "cubic", "duration_s": {"value": 2.0, "low": 1.9, "high": 2.1}}
+    told = {"size_bytes": SIZE, "options": [option, {**option, "paths": ["cable"]}], "chosen": [*keys]}
+    recorder.forecast("host", told, keys)
+    for over in (("cable", "cable-2"), ("cable-2",), ("cable",)):
+        act = recorder.act("host")
+        done = report(*(subflow(name, SIZE // len(over)) for name in over), bytes=SIZE, elapsed_s=9.0, control="cubic")
+        carried = [(keys[name], name, SIZE // len(over), 0) for name in over]
+        act.transfer(Transfer.read(list(over), done).document(), carried)
+        recorder.keep(act)
+    act = recorder.act("host")
+    act.measurement(measured(path("cable-2")).document(), keys, ("out", "in"))
+    recorder.keep(act)
+    past = recorder.past(keys, "out", ["cable"])
+    assert (past.of("cable"), list(past.measured)) == ((), ["cable"])
+    assert [of.paths for of in past.carried] == [of.carried.paths for of in past.judged] == [{"cable"}]
+    every = recorder.past(keys)
+    assert ([len(of) for of in every.measured.values()], len(every.carried), len(every.judged)) == ([0, 1], 3, 2)
 
 
 def test_what_was_lately_measured_is_of_all_of_the_time(recorder, monkeypatch):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 
-from pathcast.errors import Exit
+from pathcast.errors import Exit, PathcastError
 from pathcast.forecast.model import Model, present, written
 from pathcast.forecast.predict import untrustworthy as outcome
 from pathcast.forecast.testing import PATHS, SIZE, Emulated, World, foretell, go, refused
@@ -148,10 +149,46 @@ def test_paths_are_known_by_their_addresses_not_by_their_names(learnt):
     assert swapped.sent == [(("path1",), 64_000)]
 
 
+def test_a_path_is_asked_for_by_any_of_its_names(learnt):
+    """That of its line, its number, its address."""
+    file, _, _ = learnt
+    (one, two) = PATHS
+    called = World(paths=(replace(one, name="cable", also=("path1", *one.local)), replace(two, name="dsl")))
+    for only in (("cable",), ("path1",), one.local):
+        assert [o["paths"] for o in foretell(file, called, only=only)["options"]] == [["cable"]]
+
+
 def test_a_path_that_is_down_can_be_left_out(learnt):
     file, _, _ = learnt
     document = foretell(file, World(paths=PATHS[:1]), only=("path1",))
     assert [o["paths"] for o in document["options"]] == [["path1"]]
+
+
+class Dead(World):
+    """Over these paths nobody answers, and a probe breaks."""
+
+    def __init__(self, *dead):
+        super().__init__()
+        self.dead = dead
+
+    def silent(self, paths=None):
+        return {name: "no answer" for name in self.dead if paths is None or name in paths}
+
+    def tcp_probe(self, path, *more, **named):
+        if path in self.dead:
+            raise PathcastError("timeout", f"{path}: timed out")
+        return super().tcp_probe(path, *more, **named)
+
+
+def test_a_line_that_is_silent_is_no_hindrance_to_the_others(learnt):
+    file, _, _ = learnt
+    world = Dead("path2")
+    document = foretell(file, world)
+    assert (document["chosen"], [o["paths"] for o in document["options"]]) == (["path1"], [["path1"]])
+    assert "path2 is down: no answer" in document["notes"]
+    assert ([p["name"] for p in document["paths"]], world.sent) == (["path1"], [(("path1",), 64_000)])
+    refused(lambda: foretell(file, Dead("path1", "path2")), "it answers over no path", Exit.RUNTIME)
+    refused(lambda: foretell(file, world, only=("path2",)), "path2: no answer", Exit.RUNTIME)
 
 
 def test_what_the_model_does_not_know_is_refused(learnt):

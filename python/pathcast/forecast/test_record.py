@@ -116,7 +116,7 @@ def test_what_a_late_emulator_measured_is_marked(world, reader):
 
 
 def test_what_failed_is_an_event_and_raised(world, reader):
-    there = world.paths
+    there = tuple(replace(path, also=(path.local[0],)) for path in world.paths)
 
     class Down:
         paths, world = there, "sim"
@@ -128,13 +128,14 @@ def test_what_failed_is_an_event_and_raised(world, reader):
             raise PathcastError("usage", "no such controller", None, Exit.USAGE)
 
     world._of = Down()
-    with pytest.raises(PathcastError, match="nothing came back"):
-        world.tcp_probe("path1", 1000)
+    for name in ("path1", there[0].local[0]):
+        with pytest.raises(PathcastError, match="nothing came back"):
+            world.tcp_probe(name, 1000)
     with pytest.raises(PathcastError, match="no such"):
         world.transfer(["path1"], 1000, "x")
-    [event] = reader().events()
-    assert (event.kind, event.text, event.line_id) == ("failed", "nothing came back", world.keys["path1"].line_id)
-    assert event.about == {"code": "timeout", "paths": ["path1"]}
+    line = world.keys["path1"].line_id
+    assert [(of.kind, of.text, of.line_id) for of in reader().events()] == 2 * [("failed", "nothing came back", line)]
+    assert [of.about for of in reader().events()] == 2 * [{"code": "timeout", "paths": ["path1"]}]
 
 
 def test_a_line_that_is_away_is_an_event_of_its_own_told_once(world, reader):

@@ -24,6 +24,8 @@ from pathcast.worlds.topology import Topology
 WARM_UP_S = 1.0
 # the most events of one simulated transfer: half a minute of a processor's time
 EVENTS = 200_000_000
+# of a network, at most (`MAX_PATHS`, crates/scenario/src/addresses.rs)
+NETWORK_PATHS = 8
 _SMALLEST_QUEUE_BYTES = 3000
 # what a real line does that a simulated one does not: deviation of the logarithm of the duration
 _MODEL = 0.02
