@@ -103,6 +103,9 @@ class Far:
     def past(self, _):
         return self.before
 
+    def line_ids(self, network):
+        return {of.name: f"id-{of.name}" for of in self.paths}
+
     def keep(self, document):
         self.kept.append(document)
 
@@ -369,6 +372,57 @@ def test_the_history_tells_what_is_usual_and_what_was_told():
     end.of = {"cable": lambda _: 17e6}
     made.run(1)
     assert [of["state"] for of in told] == ["over"]
+
+
+def fires(path, alert, line_id=None):
+    """An alert that was told before, and is not over."""
+    about = {"state": "firing", "alert": alert, "target": "far", "path": path, "lasted_s": 60.0, "usual": None}
+    return Event("e1", "2026-01-01T00:00:00Z", 60.0, "alert", f"{path}: down", line_id, "host", "far", about)
+
+
+@pytest.mark.parametrize("asked", [[], ["cable.down for 5m"]])
+def test_an_alert_that_is_no_longer_asked_for_ends(asked):
+    time = Time()
+    far = Far(time)
+    made, told, _ = watch(time, [far], asked, alerted=[fires("cable", "cable.down")])
+    made.run(2)
+    [one] = far.kept
+    assert told == [one]
+    assert (one["state"], one["alert"], one["target"], one["path"]) == ("over", "cable.down", "far", "cable")
+    assert one["text"] == "cable: `cable.down` ends here: it is no longer asked for"
+    assert 120 <= one["lasted_s"] < 200
+
+
+@pytest.mark.parametrize(
+    ("before", "line_id", "renamed"),
+    [("path1", None, True), ("kabel", "id-cable", True), ("kabel", "id-dsl", False)],
+)
+def test_an_alert_of_a_path_that_has_another_name_now_ends_and_goes_on_by_that(before, line_id, renamed):
+    time = Time()
+    far = Far(time, lines={"cable": lambda _: None}, named=("cable",))
+    made, told, _ = watch(time, [far], ["*.down"], alerted=[fires(before, "*.down", line_id)])
+    made.run(2)
+    found = [(of["state"], of["path"]) for of in told]
+    assert found == [("firing", "cable"), *([("over", before)] if renamed else [])]
+
+
+def test_an_alert_of_a_path_that_is_not_measured_any_more_ends():
+    time = Time()
+    made, told, _ = watch(time, [Far(time)], ["*.down"], alerted=[fires("dsl", "*.down")], only=["cable"])
+    made.run(1)
+    assert [(of["state"], of["path"]) for of in told] == [("over", "dsl")]
+
+
+def test_a_path_that_is_gone_for_a_week_has_no_alert_that_fires():
+    time = Time()
+    far = Far(time, lines={"cable": lambda _: None, "dsl": lambda _: 9e6})
+    made, told, _ = watch(time, [far], ["*.down"], every_s=HOUR_S)
+    made.run(2)
+    del far.of["cable"]
+    made.run(7 * 24 + 2)
+    assert [(of["state"], of["path"]) for of in told] == [("firing", "cable"), ("over", "cable")]
+    assert told[1]["text"].endswith("there is no such path any more")
+    assert set(made.known["far"]) == {"dsl"}
 
 
 def test_a_path_that_was_down_first_learns_what_is_usual_when_it_comes():

@@ -12,6 +12,7 @@ from pathcast.errors import Exit, PathcastError, usage
 from pathcast.history import clock
 from pathcast.history.clock import Moment
 from pathcast.history.records import Event
+from pathcast.service.firing import firing
 from pathcast.service.ledger import Ledger
 from pathcast.service.probes import Probed, Probes
 from pathcast.service.watched import Told, Watched, alarms
@@ -20,6 +21,7 @@ from pathcast.watch import words
 from pathcast.watch.allowance import DAY_S
 from pathcast.watch.expression import EVERY, Expression
 from pathcast.watch.schedule import Schedule
+from pathcast.watch.seen import Seen
 from pathcast.watch.usual import WEEK_S
 from pathcast.worlds.measurement import Measurement, PathMeasured, Request
 
@@ -70,6 +72,10 @@ class FarEnd(Protocol):
         """By path what was measured before, how long ago [s], the oldest first."""
         ...
 
+    def line_ids(self, network: Any) -> Mapping[str, str]:
+        """By path what the history knows its line by."""
+        ...
+
     def keep(self, document: dict[str, Any]) -> None:
         """An alert, into the history."""
         ...
@@ -116,7 +122,8 @@ class Watch:
         self._stacks = {name: ExitStack() for name in self.ends}
         self._turn = dict.fromkeys(self.ends, 0)
         self._stretched = self._later = False
-        self._firing = _firing(alerted)
+        self._firing = firing(alerted, self._now_s())
+        self._lines = {key[:2]: of.line_id for key, of in self._firing.items()}
         self._probes = probes or Probes()
         self.only = frozenset(only)
         least = path_bytes + SESSION_BYTES + ROUND_BYTES
@@ -130,6 +137,7 @@ class Watch:
             for name in self.ends:
                 self._open(name)
             self._check_names()
+            self._end_unasked()
             schedule = Schedule(tuple(self.ends), self.every_s, self._now_s())
             while count is None or count > 0:
                 name, due_s = schedule.next()
@@ -335,11 +343,12 @@ class Watch:
             of = self._path(name, gone.path, {gone.path})
             self._told(name, of, of.down(at_s, gone.reason, self._gap_s))
         there = {*called, *(path.name for path in found.paths), *(gone.path for gone in found.away)}
+        self._end_renamed(name, network, called, there)
         for of in self._expected(name):
             if of.name in there:
                 continue
             if of.at_s < at_s - WEEK_S:
-                del self.known[name][of.name]
+                self._end(name, of.name, "there is no such path any more")
             elif of.name in self.ends[name].lines:
                 self._told(name, of, of.down(at_s, "there is no path over it", self._gap_s))
 
@@ -352,10 +361,49 @@ class Watch:
             if any(one.of is alarm.of for one in made.alarms):
                 continue
             if (before := self._firing.get((name, path, alarm.of.text))) is not None:
-                alarm.firing, alarm.usual = True, before["usual"]
-                alarm.since_s = self._now_s() - before["lasted_s"]
+                alarm.firing, alarm.usual, alarm.since_s = True, before.about.get("usual"), before.since_s
             made.alarms.append(alarm)
         return made
+
+    def _end_unasked(self) -> None:
+        """An alert that nobody asks for any more would fire for ever."""
+        asked = {of.text for of in self.alerts}
+        for name, path, text in list(self._firing):
+            if name in self.ends and text not in asked:
+                self._end(name, path, "it is no longer asked for", text)
+
+    def _end_renamed(self, name: str, network: Any, called: Mapping[str, set[str]], there: Collection[str]) -> None:
+        """What goes by another name now has its alerts by that."""
+        lines = self.ends[name].line_ids(network)
+        old = {*self.known[name], *(path for end, path, _ in self._firing if end == name)}
+        for path in old - {*there, *self.ends[name].lines}:
+            line = self._lines.get((name, path))
+            now = [of for of in called if path in called[of] or (line is not None and lines.get(of) == line)]
+            if now:
+                self._end(name, path, f"it is {now[0]} now")
+        for end, path, _ in list(self._firing):
+            if end == name and self.only and path in called and not self.only & called[path]:
+                self._end(name, path, "--paths leaves it out")
+
+    def _end(self, name: str, path: str, why: str, only: str | None = None) -> None:
+        """Ends alerts of a path that nobody will see get better. only: this one; none: all, and the path is forgotten."""
+        ended = []
+        if only is None and (of := self.known[name].pop(path, None)) is not None:
+            for alarm in of.alarms:
+                if alarm.firing and alarm.since_s is not None:
+                    seen = of.seen.get(alarm.of.direction, Seen())
+                    ended.append((self._document(name, of, Told(alarm, "over", seen)), alarm.since_s))
+                self._firing.pop((name, path, alarm.of.text), None)
+        for key in list(self._firing):
+            if key[:2] == (name, path) and only in (None, key[2]):
+                before = self._firing.pop(key)
+                ended.append(({**before.about}, before.since_s))
+        for document, since_s in ended:
+            at = self.time.now()
+            lasted_s = max(0.0, at.boot_us / 1e6 - since_s)
+            text = f"{self._who(name, path)}: `{document.get('alert')}` ends here: {why}"
+            times = {"at": clock.iso(at.utc_us), "since": clock.iso(clock.before(at, lasted_s).utc_us)}
+            self._tell(name, {**document, "state": "over", "text": text, **times, "lasted_s": round(lasted_s, 3)})
 
     def _check_names(self) -> None:
         """Refuses an alert on a path that there is not, as far as that is known."""
@@ -378,10 +426,15 @@ class Watch:
 
     def _told(self, name: str, path: Watched, changed: Sequence[Told]) -> None:
         for one in changed:
-            document = self._document(name, path, one)
-            # told twice is better than never: what was kept is not told again
-            self.tell(document)
-            self.ends[name].keep(document)
+            self._tell(name, self._document(name, path, one))
+
+    def _tell(self, name: str, document: dict[str, Any]) -> None:
+        # told twice is better than never: what was kept is not told again
+        self.tell(document)
+        self.ends[name].keep(document)
+
+    def _who(self, name: str, path: str) -> str:
+        return path if len(self.ends) == 1 else f"{path} to {name}"
 
     def _document(self, name: str, path: Watched, one: Told) -> dict[str, Any]:
         alarm, at = one.alarm, self.time.now()
@@ -390,8 +443,9 @@ class Watch:
         since = clock.before(at, lasted_s)
         local = [zone.local(of.utc_us / 1e6) for of in (since, at)]
         usual = alarm.usual if alarm.of.of_usual else None
-        who = path.name if len(self.ends) == 1 else f"{path.name} to {name}"
-        text = words.said(alarm.of, who, one.state, one.seen, usual, local[0], local[1], lasted_s)
+        text = words.said(
+            alarm.of, self._who(name, path.name), one.state, one.seen, usual, local[0], local[1], lasted_s
+        )
         return {
             "state": one.state,
             "text": text,
@@ -405,16 +459,3 @@ class Watch:
             "usual": usual,
             "seen": asdict(one.seen),
         }
-
-
-def _firing(alerted: Iterable[Event]) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """Of each alert that was told and is not over, what is to be known again."""
-    found: dict[tuple[str, str, str], dict[str, Any] | None] = {}
-    for event in alerted:
-        of = event.about
-        if event.kind != "alert" or not isinstance(of, dict) or event.age_s is None:
-            continue
-        key = (str(of.get("target")), str(of.get("path")), str(of.get("alert")))
-        lasted_s = float(of.get("lasted_s") or 0.0) + event.age_s
-        found.setdefault(key, {"usual": of.get("usual"), "lasted_s": lasted_s} if of.get("state") == "firing" else None)
-    return {key: of for key, of in found.items() if of is not None}
