@@ -314,6 +314,17 @@ def test_of_some_paths_only(only, measured):
         made.run(1)
 
 
+@pytest.mark.parametrize("named", [(), ("cable", "dsl")])
+@pytest.mark.parametrize("only", [["path2"], ["dsl"], ["cable", "path2"]])
+def test_a_line_that_is_unplugged_is_told_whatever_paths_calls_it(only, named):
+    time = Time()
+    far = Far(time, lines={"cable": lambda _: 17e6, "dsl": lambda s: "gone" if s > HOUR_S else 9e6}, named=named)
+    made, told, _ = watch(time, [far], ["dsl.down for 10m", "path2.down for 10m"], 500_000_000, only=only)
+    made.run(20)
+    assert [(of["state"], of["path"], "eth1 is down" in of["text"]) for of in told] == [("firing", "dsl", True)] * 2
+    assert far.sessions == 1
+
+
 def test_a_named_line_that_never_was_is_down():
     time = Time()
     end = Far(time, lines={"dsl": lambda _: 9e6}, named=("cable", "dsl"))

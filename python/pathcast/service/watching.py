@@ -121,6 +121,8 @@ class Watch:
         self._networks: dict[str, Any] = {}
         self._stacks = {name: ExitStack() for name in self.ends}
         self._turn = dict.fromkeys(self.ends, 0)
+        # of each far end by path all that it was called last
+        self._called: dict[str, dict[str, set[str]]] = {name: {} for name in self.ends}
         self._stretched = self._later = False
         self._firing = firing(alerted, self._now_s())
         self._lines = {key[:2]: of.line_id for key, of in self._firing.items()}
@@ -170,7 +172,7 @@ class Watch:
         if name is None:
             return False
         if name in self._networks:
-            most = self._most(self._some(name, self._wanted(self._networks[name])))
+            most = self._most(self._some(name, self._wanted(name, self._networks[name])))
         else:
             most = SESSION_BYTES + self._most(self._some(name, list(self.known[name])))
         if (left := self.ledger.free_in_s(most)) > 0:
@@ -237,7 +239,8 @@ class Watch:
         if name not in self._networks and not self._open(name):
             return self._now_s()
         network = self._networks[name]
-        wanted, lost = self._wanted(network), [name for name in network.lost if not self.only or name in self.only]
+        wanted = self._wanted(name, network)
+        lost = [path for path in network.lost if self._asked_for(name, path)]
         if not wanted and not lost:
             self._failed(name, PathcastError("no-path", f"there is no path {' or '.join(sorted(self.only))} to it now"))
             self._close(name)  # it may come up
@@ -278,8 +281,13 @@ class Watch:
         except PathcastError as failed:
             self.say(f"{name}: {failed.message}")
 
-    def _wanted(self, network: Any) -> list[str]:
-        return [of.name for of in network.paths if not self.only or self.only & {of.name, *of.also}]
+    def _wanted(self, name: str, network: Any) -> list[str]:
+        # one that is lost has but its name
+        self._called[name] |= {of.name: {of.name, *of.also} for of in network.paths}
+        return [of.name for of in network.paths if self._asked_for(name, of.name)]
+
+    def _asked_for(self, name: str, path: str) -> bool:
+        return not self.only or bool(self.only & self._called[name].get(path, {path}))
 
     def _some(self, name: str, paths: list[str]) -> list[str]:
         """All paths; where a day does not allow a round of all of them, as many as it does, in turn."""
@@ -340,7 +348,7 @@ class Watch:
                         of.learn(at_s - age_s, earlier)
             self._told(name, of, of.look(at_s, path, self._gap_s))
         for gone in found.away:
-            of = self._path(name, gone.path, {gone.path})
+            of = self._path(name, gone.path, self._called[name].get(gone.path, {gone.path}))
             self._told(name, of, of.down(at_s, gone.reason, self._gap_s))
         there = {*called, *(path.name for path in found.paths), *(gone.path for gone in found.away)}
         self._end_renamed(name, network, called, there)
@@ -386,7 +394,7 @@ class Watch:
                 self._end(name, path, "--paths leaves it out")
 
     def _end(self, name: str, path: str, why: str, only: str | None = None) -> None:
-        """Ends alerts of a path that nobody will see get better. only: this one; none: all, and the path is forgotten."""
+        """Ends alerts of a path that nobody will see get better. only: this one, else all and the path is forgotten."""
         ended = []
         if only is None and (of := self.known[name].pop(path, None)) is not None:
             for alarm in of.alarms:
