@@ -260,6 +260,61 @@ def test_more_paths_than_a_days_bytes_have_their_turns():
     assert told == []
 
 
+class Looking(Far):
+    """As `Host`: what comes and goes is seen when it is measured, and nothing but lost lines is a failure."""
+
+    def open(self):
+        self._look()
+        return super().open()
+
+    def _look(self):
+        self._looked = (Far.paths.fget(self), Far.lost.fget(self))
+
+    paths = property(lambda self: self._looked[0])
+    lost = property(lambda self: self._looked[1])
+
+    def measure(self, paths, request):
+        self._look()
+        if all(name in self.lost for name in paths):
+            raise PathcastError("path-gone", "eth1 is down")
+        return super().measure(paths, request)
+
+
+@pytest.mark.parametrize("most", [PATH_BYTES + 14_000, 2 * PATH_BYTES + 14_000, 20 * PATH_BYTES])
+@pytest.mark.parametrize("first", [17e6, "gone"])
+def test_lines_that_return_at_once_get_no_more_than_the_allowance(most, first):
+    time = Time()
+
+    def line(now_s):
+        return "gone" if 40 * HOUR_S < now_s < 120 * HOUR_S else 9e6
+
+    lines = {"cable": lambda s: first if line(s) == "gone" else 17e6, "dsl": line, "lte": line}
+    end = Looking(time, lines=lines, named=("cable", "dsl", "lte"))
+    made, told, _ = watch(time, [end], ["dsl.down for 1h"], most, every_s=HOUR_S)
+    while time.s < 10 * DAY_S:
+        made.run(1)
+    assert worst_day(end.sent) <= most
+    assert [of["state"] for of in told] == ["firing", "over"]
+    assert "eth1 is down" in told[0]["text"]
+    # those that are there are measured all along
+    if first == 17e6:
+        begun = [began_s for began_s, *_ in end.sent if 41 * HOUR_S < began_s < 119 * HOUR_S]
+        assert max(later - sooner for sooner, later in pairwise(begun)) < 1.1 * DAY_S
+
+
+def test_a_round_that_is_asked_for_takes_no_ones_turn():
+    time, turns = Time(), []
+    end = Far(time, lines={**{name: lambda _: 5e6 for name in ("a", "b")}, "c": lambda _: "gone"})
+    made, *_ = watch(time, [end], most=PATH_BYTES + 14_000)
+    measure = end.measure
+    end.measure = lambda paths, request: turns.append(paths) or measure(paths, request)
+    made._probes = SimpleNamespace(
+        next=iter(["far", None] * 9).__next__, answer=lambda *_: None, refuse=lambda *_, **__: None, close=lambda: None
+    )
+    made.run(4)
+    assert turns[:4] == [["a"], ["b"], ["a"], ["b"]]
+
+
 def evening(now_s):
     """4 of 17 Mbit/s from the 30th to the 33rd hour."""
     return 4e6 if 30 * HOUR_S <= now_s < 33 * HOUR_S else 17e6

@@ -172,9 +172,10 @@ class Watch:
         if name is None:
             return False
         if name in self._networks:
-            most = self._most(self._some(name, self._wanted(name, self._networks[name])))
+            network = self._networks[name]
+            most = self._most(len(self._wanted(name, network)) + len(self._lost(name, network)))
         else:
-            most = SESSION_BYTES + self._most(self._some(name, list(self.known[name])))
+            most = SESSION_BYTES + self._most(len(self.known[name]))
         if (left := self.ledger.free_in_s(most)) > 0:
             self._refuse(left, most)
         else:
@@ -190,8 +191,14 @@ class Watch:
         self._probes.answer(name, of)
         return began_s
 
-    def _most(self, paths: Sequence[str]) -> int:
-        return self.path_bytes * max(1, len(paths)) + ROUND_BYTES
+    def _most(self, paths: int) -> int:
+        """Of a round of so many paths, or of as many as a day allows."""
+        return self.path_bytes * max(1, min(paths, self._fit)) + ROUND_BYTES
+
+    @property
+    def _fit(self) -> int:
+        """Of how many paths a day allows a round."""
+        return (self.ledger.allowance.most - SESSION_BYTES - ROUND_BYTES) // self.path_bytes
 
     def _free(self, bytes: int, paced: bool) -> None:
         """Waits until so many may be sent. Who asks for a round meanwhile is told when to come again."""
@@ -239,14 +246,15 @@ class Watch:
         if name not in self._networks and not self._open(name):
             return self._now_s()
         network = self._networks[name]
-        wanted = self._wanted(name, network)
-        lost = [path for path in network.lost if self._asked_for(name, path)]
+        wanted, lost = self._wanted(name, network), self._lost(name, network)
         if not wanted and not lost:
             self._failed(name, PathcastError("no-path", f"there is no path {' or '.join(sorted(self.only))} to it now"))
             self._close(name)  # it may come up
             return self._now_s()
-        paths = self._some(name, wanted)
-        most = self._most(paths)
+        # what is lost may be back when it is measured
+        paths = self._some(name, wanted, self._fit)
+        paths = [*paths, *self._some(name, lost, self._fit - len(paths))]
+        most = self._most(len(paths))
         self._tell_stretched(most)
         self._free(most, paced=True)
         began_s = self._now_s()
@@ -257,7 +265,7 @@ class Watch:
             return began_s
         try:
             # by name: what comes up meanwhile has its turn in the next round
-            found = network.measure([*paths, *lost], LIGHT)
+            found = network.measure(paths, LIGHT)
         except (PathcastError, OSError) as failed:
             # what it has sent nobody knows
             self._settle(name, most)
@@ -286,17 +294,19 @@ class Watch:
         self._called[name] |= {of.name: {of.name, *of.also} for of in network.paths}
         return [of.name for of in network.paths if self._asked_for(name, of.name)]
 
+    def _lost(self, name: str, network: Any) -> list[str]:
+        return [path for path in network.lost if self._asked_for(name, path)]
+
     def _asked_for(self, name: str, path: str) -> bool:
         return not self.only or bool(self.only & self._called[name].get(path, {path}))
 
-    def _some(self, name: str, paths: list[str]) -> list[str]:
-        """All paths; where a day does not allow a round of all of them, as many as it does, in turn."""
-        fit = (self.ledger.allowance.most - SESSION_BYTES - ROUND_BYTES) // self.path_bytes
-        if len(paths) <= fit:
-            return paths
+    def _some(self, name: str, paths: list[str], most: int) -> list[str]:
+        """All paths; where they are more than that, as many as it is, in turn."""
+        if len(paths) <= most or not most:
+            return paths[:most]
         first = self._turn[name] % len(paths)
-        self._turn[name] = first + fit
-        return (paths + paths)[first : first + fit]
+        self._turn[name] = first + most
+        return (paths + paths)[first : first + most]
 
     def _tell_stretched(self, most: int) -> None:
         """Once, that the allowance is for fewer rounds than asked for."""
@@ -347,10 +357,14 @@ class Watch:
                     if 0 < age_s < WEEK_S:
                         of.learn(at_s - age_s, earlier)
             self._told(name, of, of.look(at_s, path, self._gap_s))
-        for gone in found.away:
-            of = self._path(name, gone.path, self._called[name].get(gone.path, {gone.path}))
-            self._told(name, of, of.down(at_s, gone.reason, self._gap_s))
-        there = {*called, *(path.name for path in found.paths), *(gone.path for gone in found.away)}
+        away = {gone.path: gone.reason for gone in found.away}
+        asked = {*away, *(path.name for path in found.paths)}
+        # a day may not allow to ask for all that is lost
+        away |= {path: network.lost[path] for path in self._lost(name, network) if path not in asked}
+        for gone, why in away.items():
+            of = self._path(name, gone, self._called[name].get(gone, {gone}))
+            self._told(name, of, of.down(at_s, why, self._gap_s))
+        there = {*called, *(path.name for path in found.paths), *away}
         self._end_renamed(name, network, called, there)
         for of in self._expected(name):
             if of.name in there:
