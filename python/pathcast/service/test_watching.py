@@ -16,7 +16,6 @@ from typing import ClassVar
 import pytest
 
 from pathcast.errors import PathcastError
-from pathcast.history.records import Event
 from pathcast.history.testing import Clock
 from pathcast.service.ledger import Ledger
 from pathcast.service.teller import Teller, program
@@ -71,6 +70,7 @@ class Far:
         self.chance = random.Random(name)
         self.sent, self.kept, self.sessions = [], [], 0
         self.before: dict = {}
+        self.over = frozenset()
 
     @property
     def paths(self):
@@ -369,17 +369,6 @@ def test_of_some_paths_only(only, measured):
         made.run(1)
 
 
-@pytest.mark.parametrize("named", [(), ("cable", "dsl")])
-@pytest.mark.parametrize("only", [["path2"], ["dsl"], ["cable", "path2"]])
-def test_a_line_that_is_unplugged_is_told_whatever_paths_calls_it(only, named):
-    time = Time()
-    far = Far(time, lines={"cable": lambda _: 17e6, "dsl": lambda s: "gone" if s > HOUR_S else 9e6}, named=named)
-    made, told, _ = watch(time, [far], ["dsl.down for 10m", "path2.down for 10m"], 500_000_000, only=only)
-    made.run(20)
-    assert [(of["state"], of["path"], "eth1 is down" in of["text"]) for of in told] == [("firing", "dsl", True)] * 2
-    assert far.sessions == 1
-
-
 def test_a_named_line_that_never_was_is_down():
     time = Time()
     end = Far(time, lines={"dsl": lambda _: 9e6}, named=("cable", "dsl"))
@@ -421,74 +410,6 @@ def test_an_allowance_that_is_too_small_is_refused():
     with pytest.raises(PathcastError, match="one round of one path takes up to 121 KB") as refused:
         watch(time, [Far(time)], most=100_000)
     assert (refused.value.exit, refused.value.hint) == (2, "allowed is 121 KB/day and more, for example 50MB/day")
-
-
-def test_the_history_tells_what_is_usual_and_what_was_told():
-    time = Time()
-    end = Far(time, lines={"cable": lambda _: 4e6})
-    end.before = {"cable": [(300.0 * (20 - n), path("cable", 17e6)) for n in range(20)]}
-    made, told, _ = watch(time, [end], ["cable.available < 70%"])
-    made.run(1)
-    assert [of["state"] for of in told] == ["firing"]
-    about = told[0]
-    after = [Event("e1", about["at"], 60.0, "alert", about["text"], None, "host", "far", about)]
-    made, told, _ = watch(time, [end], ["cable.available < 70%"], alerted=after)
-    made.run(3)
-    assert told == []
-    end.of = {"cable": lambda _: 17e6}
-    made.run(1)
-    assert [of["state"] for of in told] == ["over"]
-
-
-def fires(path, alert, line_id=None):
-    """An alert that was told before, and is not over."""
-    about = {"state": "firing", "alert": alert, "target": "far", "path": path, "lasted_s": 60.0, "usual": None}
-    return Event("e1", "2026-01-01T00:00:00Z", 60.0, "alert", f"{path}: down", line_id, "host", "far", about)
-
-
-@pytest.mark.parametrize("asked", [[], ["cable.down for 5m"]])
-def test_an_alert_that_is_no_longer_asked_for_ends(asked):
-    time = Time()
-    far = Far(time)
-    made, told, _ = watch(time, [far], asked, alerted=[fires("cable", "cable.down")])
-    made.run(2)
-    [one] = far.kept
-    assert told == [one]
-    assert (one["state"], one["alert"], one["target"], one["path"]) == ("over", "cable.down", "far", "cable")
-    assert one["text"] == "cable: `cable.down` ends here: it is no longer asked for"
-    assert 120 <= one["lasted_s"] < 200
-
-
-@pytest.mark.parametrize(
-    ("before", "line_id", "renamed"),
-    [("path1", None, True), ("kabel", "id-cable", True), ("kabel", "id-dsl", False)],
-)
-def test_an_alert_of_a_path_that_has_another_name_now_ends_and_goes_on_by_that(before, line_id, renamed):
-    time = Time()
-    far = Far(time, lines={"cable": lambda _: None}, named=("cable",))
-    made, told, _ = watch(time, [far], ["*.down"], alerted=[fires(before, "*.down", line_id)])
-    made.run(2)
-    found = [(of["state"], of["path"]) for of in told]
-    assert found == [("firing", "cable"), *([("over", before)] if renamed else [])]
-
-
-def test_an_alert_of_a_path_that_is_not_measured_any_more_ends():
-    time = Time()
-    made, told, _ = watch(time, [Far(time)], ["*.down"], alerted=[fires("dsl", "*.down")], only=["cable"])
-    made.run(1)
-    assert [(of["state"], of["path"]) for of in told] == [("over", "dsl")]
-
-
-def test_a_path_that_is_gone_for_a_week_has_no_alert_that_fires():
-    time = Time()
-    far = Far(time, lines={"cable": lambda _: None, "dsl": lambda _: 9e6})
-    made, told, _ = watch(time, [far], ["*.down"], every_s=HOUR_S)
-    made.run(2)
-    del far.of["cable"]
-    made.run(7 * 24 + 2)
-    assert [(of["state"], of["path"]) for of in told] == [("firing", "cable"), ("over", "cable")]
-    assert told[1]["text"].endswith("there is no such path any more")
-    assert set(made.known["far"]) == {"dsl"}
 
 
 def test_a_path_that_was_down_first_learns_what_is_usual_when_it_comes():

@@ -42,6 +42,11 @@ class Network(Protocol):
     @property
     def lost(self) -> Mapping[str, str]: ...
 
+    @property
+    def over(self) -> Collection[str]:
+        """The lines that paths go over: of some that are steered no path has the name."""
+        ...
+
     def measure(self, paths: Sequence[str] | None, request: Request) -> Measurement: ...
 
 
@@ -328,10 +333,15 @@ class Watch:
             self._told(name, path, path.down(at_s, error.message, self._gap_s))
 
     def _expected(self, name: str) -> list[Watched]:
-        """The paths to a far end, and the lines that alerts name."""
+        """The paths to a far end, the lines that alerts are of, and what was told and is not over."""
         for of in self.alerts:
-            if of.name in self.ends[name].lines:
-                self._path(name, of.name, {of.name})
+            lines = self.ends[name].lines
+            for line in lines if of.name == EVERY else {of.name}.intersection(lines):
+                if of.name != EVERY or self._asked_for(name, line):
+                    self._path(name, line, {line})
+        for end, path, _ in list(self._firing):
+            if end == name:
+                self._path(name, path, {path})
         return list(self.known[name].values())
 
     @property
@@ -364,7 +374,7 @@ class Watch:
         for gone, why in away.items():
             of = self._path(name, gone, self._called[name].get(gone, {gone}))
             self._told(name, of, of.down(at_s, why, self._gap_s))
-        there = {*called, *(path.name for path in found.paths), *away}
+        there = {*called, *network.over, *(path.name for path in found.paths), *away}
         self._end_renamed(name, network, called, there)
         for of in self._expected(name):
             if of.name in there:

@@ -195,6 +195,11 @@ class Host(Verbs):
         pairs = {(pair["local"], pair["remote"]): pair for pair in self.candidates}
         return [{**pairs[path.local[0], path.remote], "name": path.name} for path in self.paths]
 
+    @property
+    def over(self) -> set[str]:
+        """The named lines that paths go over now, whatever those are called."""
+        return {pair["line"] for pair in self.candidates if pair["line"]}
+
     def _over(self, path: Path) -> list[Path]:
         """The paths that one of addresses is: itself, or those of the controller that steers it."""
         ends = path.local[0], path.remote

@@ -133,3 +133,9 @@ def test_no_other_line_and_no_other_family_inherits_a_name(surveyed):
 def test_steered_paths_of_a_line_keep_their_names_when_it_gets_another_address(surveyed):
     names = surveyed({"10.9.1.2": ["left", "right"]}, "10.9.1.2 eth1")
     assert surveyed({"10.9.1.9": ["left", "right"]}, "10.9.1.9 eth1") == names == ["left", "right"]
+
+
+def test_the_lines_that_paths_go_over_are_known_whatever_those_are_called(surveyed):
+    surveyed.host._lines = {"dsl": Line("dsl", dev="eth1"), "lte": Line("lte", dev="eth2")}
+    surveyed({"10.9.1.2": ["left", "right"]}, "10.9.1.2 eth1", "10.9.3.2 eth3")
+    assert surveyed.host.over == {"dsl"}
