@@ -77,6 +77,7 @@ def add(
     from pathcast.runtime.keys import read_key
     from pathcast.service import jobs
     from pathcast.service.units import here
+    from pathcast.worlds.host import label
 
     if command[0].startswith("-"):
         raise no_option(command[0], context)
@@ -91,6 +92,8 @@ def add(
         raise usage(f"--retries {retries}: allowed are 0 to 1000")
     if until is not None and size is None:
         raise usage("--by needs --size: what is left tells how fast it has to go")
+    if to is not None:
+        label(to)  # refuses what is no host
     if key_file is not None and to is None:
         raise usage("--key-file goes with --to HOST")
     if key_file is not None:

@@ -32,13 +32,15 @@ class Standing:
         self._made_s: dict[str, float] = {}
         self._danger: dict[str, bool] = {}
         self._rounds = 0
+        self._said: set[str] = set()
 
     def look(self, network: Any, found: Measurement) -> None:
-        """Forecasts those whose turn it is, into the history. What cannot be forecast now is tried after a round."""
+        """Forecasts those whose turn it is, into the history. What cannot be forecast now is tried after a round. No
+        fault of a job is the watch's."""
         self._rounds += 1
         if self._rounds < ROUNDS:
             return
-        for job, asked in jobs_to(self._name):
+        for job, asked in jobs_to(self._name, self._once):
             if time.monotonic() - self._made_s.get(job.name, -APART_S) < APART_S:
                 continue
             try:
@@ -46,6 +48,14 @@ class Standing:
                 self._made_s[job.name] = time.monotonic()
             except PathcastError:
                 continue  # too little is known of the paths by this round
+            except Exception as error:
+                self._made_s[job.name] = time.monotonic()
+                self._once(f"job {job.name} is not forecast: {type(error).__name__}: {error}")
+
+    def _once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._say(text)
 
     def _forecast(self, network: Any, found: Measurement, job: Job, asked: Asked) -> None:
         from pathcast.cli.plan import controls_of
@@ -86,15 +96,23 @@ class Standing:
         self._danger[job.name] = danger
 
 
-def jobs_to(name: str) -> Iterator[tuple[Job, Asked]]:
-    """The jobs whose --to is this far end and that have a size, with what they ask for."""
+def jobs_to(name: str, say: Callable[[str], object]) -> Iterator[tuple[Job, Asked]]:
+    """The jobs whose --to is this far end and that have a size, with what they ask for. say: hears of a --to that is
+    no host."""
     from pathcast.cli.planoptions import Asked
     from pathcast.service import jobs
     from pathcast.worlds.host import label
 
     for job in jobs.every(lambda error: None):
         words = dict(zip(job.options, job.options[1:], strict=False))
-        if "--size" in words and "--to" in words and label(words["--to"]) == name:
+        if "--size" not in words or "--to" not in words:
+            continue
+        try:
+            to = label(words["--to"])
+        except PathcastError as error:
+            say(f"job {job.name} is not forecast: --to {words['--to']}: {error.message}")
+            continue
+        if to == name:
             quiet = "--background" in job.options
             yield job, Asked(words["--size"], None, None, None, None, False, quiet, False, words["--to"])
 

@@ -142,10 +142,10 @@ def names(option: str, text: str, example: str = "path1,path2") -> tuple[str, ..
 
 
 def _host(host: str, key_file: Path | None, recorder: Recorder | None, passing: bool) -> Target:
-    from pathcast.worlds.host import Host, label
+    from pathcast.worlds.host import Host, Names, label
 
     name = label(host)
-    names: dict[tuple[str, str], str] = {}
+    names = Names()
 
     def open() -> AbstractContextManager[Any]:
         return nullcontext(lambda: Host(host, key_file, names=names))

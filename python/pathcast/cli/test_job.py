@@ -209,6 +209,7 @@ def test_without_a_key_and_without_sudo_a_job_has_no_caller(pathcast, units, mon
         (["--at", "22:00", "--key-file", "k"], "--to HOST"),
         (["--at", "22:00", "--to", "far", "--key-file", "/no/such.key"], "/no/such.key"),
         (["--at", "22:00", "--retries", "-1"], "-1"),
+        (["--at", "22:00", "--size", "1GB", "--to", "far:99999"], "99999"),
         (["--at", "22:00", "--user", "no-such-user"], "no-such-user"),
         ([], "--at"),
     ],

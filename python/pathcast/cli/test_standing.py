@@ -62,6 +62,29 @@ def test_a_job_that_goes_there_is_forecast_by_the_round_and_a_deadline_in_danger
     recorder.close()
 
 
+def test_a_job_whose_far_end_is_none_or_that_cannot_be_forecast_is_said_once_and_ends_nothing(add, monkeypatch):
+    add("bad", "far:99999")
+    add("worse", "far")
+    add("z-good", "far", "1GB")
+    made_of, said = [], []
+
+    def forecast(self, network, found, job, asked):
+        made_of.append(job.name)
+        if job.name == "worse":
+            raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr(standing.Standing, "_forecast", forecast)
+    monkeypatch.setattr(standing, "APART_S", 0.0)
+    made = standing.Standing("far", None, said.append)
+    for _ in range(standing.ROUNDS + 1):
+        made.look(None, None)
+    assert made_of == ["worse", "z-good"] * 2
+    assert said == [
+        "job bad is not forecast: --to far:99999: `99999` is not a port; allowed: 1 to 65535",
+        "job worse is not forecast: ZeroDivisionError: by nothing",
+    ]
+
+
 @pytest.mark.parametrize(("by", "has_s"), [("06:00", 8 * 3600), ("23:00", 3600), ("90min", 5400), (None, None)])
 def test_what_a_job_has_is_from_its_beginning_on(tmp_path, by, has_s):
     job = jobs.Job("nightly", ("22:00",), by, (), ("rsync",), str(tmp_path))

@@ -129,7 +129,7 @@ def watch(
         into = ends[0].recorder
         gap_s = _gap_s(every_s, path_bytes * DAY_S / most)
         ledger = Ledger(directory / "watch.json", most, clock.now, _say, lambda: _recorded(into), gap_s)
-        alerted = [event for end in ends for event in end.alerted()] if alerts else []
+        alerted = [event for end in ends for event in end.alerted()]
         probes = Probes()
         only = [part.strip() for part in (paths or "").split(",") if part.strip()]
         clocked = _Clock(tellers)
@@ -258,6 +258,12 @@ class _End:
         except PathcastError:  # it is said when it is written to
             return []
         return [event for event in found if event.target == self.name]
+
+    def line_ids(self, network: Any) -> Mapping[str, str]:
+        """As a FarEnd has it: of several steered paths none is the line's."""
+        if self.recorder is None:
+            return {}
+        return {name: key.line_id for name, key in network.keys.items() if not key.way}
 
     def looked(self, network: Any, found: Measurement) -> None:
         """What it tells of the jobs that go there."""

@@ -54,10 +54,9 @@ def web(
             raise usage(f"--name `{one}`: allowed is a host's name without a port, for example pathcast.example.org")
     place = shown_place(history)
     need("jinja2", "starlette", "uvicorn")
-    import uvicorn
-
     from pathcast.web.app import LOOPBACK, application
     from pathcast.web.facts import Facts
+    from pathcast.web.server import server
 
     shown = f"[{address}]" if ":" in address else address
     app = application(Facts(place), {*LOOPBACK, shown, *(name or ())}, below)
@@ -71,17 +70,4 @@ def web(
             raise PathcastError("address", f"cannot listen on {address} port {port}: {error.strerror}") from None
         print(f"http://{shown}:{made.getsockname()[1]}{below}/", flush=True)
         print("pathcast: every user of this host can read it; Ctrl-C ends it", file=sys.stderr, flush=True)
-        config = uvicorn.Config(
-            app,
-            http="h11",
-            ws="none",
-            loop="asyncio",
-            lifespan="off",
-            log_level="error",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=64,
-            timeout_graceful_shutdown=2,
-        )
-        uvicorn.Server(config).run(sockets=[made])
+        server(app).run(sockets=[made])

@@ -166,10 +166,15 @@ class Recorded:
 
     @property
     def keys(self) -> Mapping[str, PathKey]:
-        """What the history knows the paths by, by their names. Paths may come while a session lasts."""
-        if any(path.name not in self._known for path in self._of.paths):
+        """What the history knows the paths by, by their names. Paths may come while a session lasts, and get other
+        addresses."""
+        if any(self._new(path) for path in self._of.paths):
             self._known = self._recorder.keys = {**self._known, **self._keys(self._of)}
         return self._known
+
+    def _new(self, path: Path) -> bool:
+        key = self._known.get(path.name)
+        return key is None or (key.local, key.remote) != (path.local[0], path.remote)
 
     @property
     def world(self) -> str:

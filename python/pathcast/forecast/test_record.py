@@ -239,6 +239,14 @@ def test_who_measures_for_ever_does_not_grow(recorder):
     assert recorder.measured == [act.id for act in kept[-100:]]
 
 
+def test_a_path_with_another_address_is_known_by_that(recorder):
+    host = _Host(("dsl", "10.0.0.2", "192.0.2.1", "wan0"))
+    world = Recorded(host, recorder, pathkeys.of_host(None))
+    assert world.keys["dsl"].local == "10.0.0.2"
+    host.__init__(("dsl", "10.0.0.9", "192.0.2.1", "wan0"))
+    assert world.keys["dsl"].local == recorder.keys["dsl"].local == "10.0.0.9"
+
+
 def test_other_numbers_make_another_network():
     with Sim(TOPOLOGY) as sim:
         first = pathkeys.of_network("sim", "small", "a")(sim)

@@ -17,7 +17,7 @@ from pathcast import zone
 from pathcast.errors import Exit, PathcastError
 from pathcast.history.place import ENVIRONMENT as HISTORY
 from pathcast.history.place import state_directory
-from pathcast.plan.again import Attempt, wait_s
+from pathcast.plan.again import FIRST_S, MOST_S, Attempt, wait_s
 from pathcast.runtime.state import tidy
 from pathcast.say import say
 from pathcast.service import jobs
@@ -89,11 +89,11 @@ def execute(
         bounds = jobs.left(job, zone.clock(began_s))
         if bounds is None:
             jobs.forget_left(job.name)
-        note(job.name, {"event": "begun", "at_s": began_s, "by": by})
+        _begun(job.name, {"event": "begun", "at_s": began_s, "by": by}, left_s, say, sleep)
         attempts: list[Attempt] = []
         reports: list[dict[str, Any]] = []
         while True:
-            with _broken_off(job.name, by, began):
+            with _broken_off(job.name, by, began, say):
                 given = _bounded(_options(job, by, left_s()), bounds)
                 attempt, report = _attempt(job, program, given, handle, say)
             tidy(say)  # of a run that was killed
@@ -109,8 +109,8 @@ def execute(
             why = "no line may be used" if attempt.barred else f"ended with status {attempt.status}"
             say(f"{job.name}: {why}; it is started again in {wait:.0f} s")
             about = {"status": attempt.status, "wait_s": wait, "left": bounds}
-            note(job.name, {"event": "again", "at_s": time.time(), **about})
-            with _broken_off(job.name, by, began):
+            _noted(job.name, {"event": "again", "at_s": time.time(), **about}, say)
+            with _broken_off(job.name, by, began, say):
                 sleep(wait)
         left = left_s()
         document = {
@@ -125,19 +125,52 @@ def execute(
             "expected_s": next((r["auto"]["expected_s"] for r in reports if r.get("auto")), None),
             "lines": _by_line(reports),
         }
-        note(job.name, document)
-        jobs.forget_left(job.name)
+        if _noted(job.name, document, say):
+            jobs.forget_left(job.name)
         return document
 
 
+def _begun(
+    name: str,
+    document: Mapping[str, Any],
+    left_s: Callable[[], float | None],
+    say: Callable[[str], object],
+    sleep: Callable[[float], object],
+) -> None:
+    """Notes it; where that cannot be it waits until it can be, or its deadline has come."""
+    wait_s = FIRST_S
+    while True:
+        try:
+            return note(name, document)
+        except (PathcastError, OSError) as error:
+            left = left_s()
+            if left is None or left <= 0:
+                raise
+            if wait_s == FIRST_S:
+                say(f"{name}: {error}; it waits until it can be")
+        sleep(min(wait_s, left))
+        wait_s = min(2 * wait_s, MOST_S)
+
+
+def _noted(name: str, document: Mapping[str, Any], say: Callable[[str], object]) -> bool:
+    """What cannot be noted is said: the program's run goes on, and its status stays what it was."""
+    try:
+        note(name, document)
+    except (PathcastError, OSError) as error:
+        say(f"{name}: `{document['event']}` is not noted: {error}")
+        return False
+    return True
+
+
 @contextlib.contextmanager
-def _broken_off(name: str, by: str | None, began: float) -> Iterator[None]:
+def _broken_off(name: str, by: str | None, began: float, say: Callable[[str], object]) -> Iterator[None]:
     """By its user it has ended; what a kill or a shutdown breaks off is begun again."""
     try:
         yield
     except KeyboardInterrupt:
-        note(name, {**_NOTHING, "at_s": time.time(), "elapsed_s": time.monotonic() - began, "by": by})
-        jobs.forget_left(name)
+        end = {**_NOTHING, "at_s": time.time(), "elapsed_s": time.monotonic() - began, "by": by}
+        if _noted(name, end, say):
+            jobs.forget_left(name)
         raise
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import math
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 # a round takes seconds, and waits for those before it
 _PATIENCE_S = 120.0
+# who connects and is silent for so long [s] is left, and so many are answered at once
+_SILENT_S = 10.0
+_MOST = 32
 # of the 90 % interval
 _QUANTILES = (("0.05", "low"), ("0.5", "value"), ("0.95", "high"))
 
@@ -87,8 +91,31 @@ def serve(
     class Server(ThreadingMixIn, WSGIServer):
         daemon_threads = True
         address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        room = threading.Semaphore(_MOST)
+
+        def process_request(self, request: Any, client_address: Any) -> None:
+            if not self.room.acquire(blocking=False):
+                self.shutdown_request(request)
+                return
+            try:
+                super().process_request(request, client_address)
+            except BaseException:  # no thread was begun
+                self.room.release()
+                raise
+
+        def process_request_thread(self, request: Any, client_address: Any) -> None:
+            try:
+                super().process_request_thread(request, client_address)
+            finally:
+                self.room.release()
+
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            if not isinstance(sys.exception(), OSError):  # who has gone, or is silent
+                super().handle_error(request, client_address)
 
     class Quiet(WSGIRequestHandler):
+        timeout = _SILENT_S
+
         def log_message(self, format: str, *args: Any) -> None:
             pass
 

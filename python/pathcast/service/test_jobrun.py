@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pathcast.errors import PathcastError
 from pathcast.service import jobs
 from pathcast.service.jobrun import execute, ran
 
@@ -67,3 +68,61 @@ def test_nor_does_a_disc_without_room_for_the_report_leave_a_run_without_an_end(
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     done, events, said = begun(tmp_path, lambda _: None, retries=0)
     assert (done["status"], events, "No usable temporary" in said[0]) == (1, ["begun", "ended"], True)
+
+
+@pytest.fixture
+def disc(monkeypatch):
+    """A disc: `disc.full(n)` says whether its n-th note finds no room."""
+    add_line, disc = jobs._add_line, SimpleNamespace(full=lambda n: False, notes=0)
+
+    def added(path, line):
+        disc.notes += 1
+        if disc.full(disc.notes):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        add_line(path, line)
+
+    monkeypatch.setattr(jobs, "_add_line", added)
+    return disc
+
+
+TWICE = "import pathlib, sys; of = pathlib.Path('there'); sys.exit(0) if of.exists() else (of.touch(), sys.exit(3))"
+
+
+def test_a_full_disc_ends_no_run(state, tmp_path, disc):
+    disc.full = lambda n: n > 1
+    job, said, waits = jobs.Job("nightly", ("22:00",), None, (), ("true",), str(tmp_path)), [], []
+    done = execute(job, (sys.executable, "-c", TWICE), None, lambda: None, said.append, waits.append)
+    assert (done["status"], done["attempts"], waits) == (0, 2, [10])
+    assert [text for text in said if "No space left" in text] == [
+        f"nightly: `{event}` is not noted: cannot write `{jobs.runs_file('nightly')}`: No space left on device"
+        for event in ("again", "ended")
+    ]
+    # its bounds are used up for the run that goes on
+    assert [one["event"] for one in jobs.runs("nightly")] == ["begun"]
+
+
+def test_nor_does_it_hide_that_its_user_ended_it(state, tmp_path, disc):
+    disc.full = lambda n: n > 1
+    job = jobs.Job("nightly", ("22:00",), None, (), ("true",), str(tmp_path))
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(job, (sys.executable, "-c", TWICE), None, lambda: None, lambda _: None, interrupted)
+
+
+@pytest.mark.parametrize(("room_at", "runs"), [(3, True), (99, False)])
+def test_one_that_cannot_be_noted_as_begun_waits_for_room_until_its_deadline(state, tmp_path, disc, room_at, runs):
+    disc.full = lambda n: n < room_at
+    job, said, waits = jobs.Job("nightly", ("22:00",), "1h", (), ("true",), str(tmp_path)), [], []
+    by, left_s = "2026-11-27T23:00:00+00:00", lambda: 3600 - sum(waits)
+    if runs:
+        assert execute(job, PROGRAM, by, left_s, said.append, waits.append)["status"] == 0
+        assert waits == [10, 20]
+        assert [one["event"] for one in jobs.runs("nightly")] == ["begun", "ended"]
+    else:
+        with pytest.raises(PathcastError, match="No space left"):
+            execute(job, PROGRAM, by, left_s, said.append, waits.append)
+        assert sum(waits) == 3600
+    assert sum("No space left" in text for text in said) == 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import socket
 import threading
 import time as clocks
 from urllib.error import HTTPError
@@ -352,3 +354,22 @@ def test_no_more_wait_than_may_and_none_at_the_end():
     probes.close()
     thread.join(PATIENCE_S)
     assert found == [Refused(10.0, busy=True)] == [probes.ask("a", PATIENCE_S)]
+
+
+def test_silent_connections_are_closed_and_are_not_many(monkeypatch, capfd):
+    monkeypatch.setattr("pathcast.service.metrics._SILENT_S", 0.3, raising=False)
+    monkeypatch.setattr("pathcast.service.metrics._MOST", 4, raising=False)
+    time = Time()
+    made, *_ = watch(time, [Far(time)])
+    before = threading.active_count()
+    port, stop = serve("127.0.0.1", 0, lambda: collected(made))
+    try:
+        with contextlib.ExitStack() as stack:
+            silent = [stack.enter_context(socket.create_connection(("127.0.0.1", port), 10)) for _ in range(12)]
+            silent[0].sendall(b"GET /metrics HT")
+            assert {one.recv(1) for one in silent} == {b""}
+            assert threading.active_count() <= before + 1 + 4
+        assert read(port)["pathcast_rounds_total", "far"] == 0
+    finally:
+        stop()
+    assert capfd.readouterr().err == ""

@@ -16,7 +16,6 @@ from typing import ClassVar
 import pytest
 
 from pathcast.errors import PathcastError
-from pathcast.history.records import Event
 from pathcast.history.testing import Clock
 from pathcast.service.ledger import Ledger
 from pathcast.service.teller import Teller, program
@@ -71,6 +70,7 @@ class Far:
         self.chance = random.Random(name)
         self.sent, self.kept, self.sessions = [], [], 0
         self.before: dict = {}
+        self.over = frozenset()
 
     @property
     def paths(self):
@@ -102,6 +102,9 @@ class Far:
 
     def past(self, _):
         return self.before
+
+    def line_ids(self, network):
+        return {of.name: f"id-{of.name}" for of in self.paths}
 
     def keep(self, document):
         self.kept.append(document)
@@ -257,6 +260,61 @@ def test_more_paths_than_a_days_bytes_have_their_turns():
     assert told == []
 
 
+class Looking(Far):
+    """As `Host`: what comes and goes is seen when it is measured, and nothing but lost lines is a failure."""
+
+    def open(self):
+        self._look()
+        return super().open()
+
+    def _look(self):
+        self._looked = (Far.paths.fget(self), Far.lost.fget(self))
+
+    paths = property(lambda self: self._looked[0])
+    lost = property(lambda self: self._looked[1])
+
+    def measure(self, paths, request):
+        self._look()
+        if all(name in self.lost for name in paths):
+            raise PathcastError("path-gone", "eth1 is down")
+        return super().measure(paths, request)
+
+
+@pytest.mark.parametrize("most", [PATH_BYTES + 14_000, 2 * PATH_BYTES + 14_000, 20 * PATH_BYTES])
+@pytest.mark.parametrize("first", [17e6, "gone"])
+def test_lines_that_return_at_once_get_no_more_than_the_allowance(most, first):
+    time = Time()
+
+    def line(now_s):
+        return "gone" if 40 * HOUR_S < now_s < 120 * HOUR_S else 9e6
+
+    lines = {"cable": lambda s: first if line(s) == "gone" else 17e6, "dsl": line, "lte": line}
+    end = Looking(time, lines=lines, named=("cable", "dsl", "lte"))
+    made, told, _ = watch(time, [end], ["dsl.down for 1h"], most, every_s=HOUR_S)
+    while time.s < 10 * DAY_S:
+        made.run(1)
+    assert worst_day(end.sent) <= most
+    assert [of["state"] for of in told] == ["firing", "over"]
+    assert "eth1 is down" in told[0]["text"]
+    # those that are there are measured all along
+    if first == 17e6:
+        begun = [began_s for began_s, *_ in end.sent if 41 * HOUR_S < began_s < 119 * HOUR_S]
+        assert max(later - sooner for sooner, later in pairwise(begun)) < 1.1 * DAY_S
+
+
+def test_a_round_that_is_asked_for_takes_no_ones_turn():
+    time, turns = Time(), []
+    end = Far(time, lines={**{name: lambda _: 5e6 for name in ("a", "b")}, "c": lambda _: "gone"})
+    made, *_ = watch(time, [end], most=PATH_BYTES + 14_000)
+    measure = end.measure
+    end.measure = lambda paths, request: turns.append(paths) or measure(paths, request)
+    made._probes = SimpleNamespace(
+        next=iter(["far", None] * 9).__next__, answer=lambda *_: None, refuse=lambda *_, **__: None, close=lambda: None
+    )
+    made.run(4)
+    assert turns[:4] == [["a"], ["b"], ["a"], ["b"]]
+
+
 def evening(now_s):
     """4 of 17 Mbit/s from the 30th to the 33rd hour."""
     return 4e6 if 30 * HOUR_S <= now_s < 33 * HOUR_S else 17e6
@@ -352,23 +410,6 @@ def test_an_allowance_that_is_too_small_is_refused():
     with pytest.raises(PathcastError, match="one round of one path takes up to 121 KB") as refused:
         watch(time, [Far(time)], most=100_000)
     assert (refused.value.exit, refused.value.hint) == (2, "allowed is 121 KB/day and more, for example 50MB/day")
-
-
-def test_the_history_tells_what_is_usual_and_what_was_told():
-    time = Time()
-    end = Far(time, lines={"cable": lambda _: 4e6})
-    end.before = {"cable": [(300.0 * (20 - n), path("cable", 17e6)) for n in range(20)]}
-    made, told, _ = watch(time, [end], ["cable.available < 70%"])
-    made.run(1)
-    assert [of["state"] for of in told] == ["firing"]
-    about = told[0]
-    after = [Event("e1", about["at"], 60.0, "alert", about["text"], None, "host", "far", about)]
-    made, told, _ = watch(time, [end], ["cable.available < 70%"], alerted=after)
-    made.run(3)
-    assert told == []
-    end.of = {"cable": lambda _: 17e6}
-    made.run(1)
-    assert [of["state"] for of in told] == ["over"]
 
 
 def test_a_path_that_was_down_first_learns_what_is_usual_when_it_comes():

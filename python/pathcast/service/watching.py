@@ -12,6 +12,7 @@ from pathcast.errors import Exit, PathcastError, usage
 from pathcast.history import clock
 from pathcast.history.clock import Moment
 from pathcast.history.records import Event
+from pathcast.service.firing import firing
 from pathcast.service.ledger import Ledger
 from pathcast.service.probes import Probed, Probes
 from pathcast.service.watched import Told, Watched, alarms
@@ -20,6 +21,7 @@ from pathcast.watch import words
 from pathcast.watch.allowance import DAY_S
 from pathcast.watch.expression import EVERY, Expression
 from pathcast.watch.schedule import Schedule
+from pathcast.watch.seen import Seen
 from pathcast.watch.usual import WEEK_S
 from pathcast.worlds.measurement import Measurement, PathMeasured, Request
 
@@ -39,6 +41,11 @@ class Network(Protocol):
 
     @property
     def lost(self) -> Mapping[str, str]: ...
+
+    @property
+    def over(self) -> Collection[str]:
+        """The lines that paths go over: of some that are steered no path has the name."""
+        ...
 
     def measure(self, paths: Sequence[str] | None, request: Request) -> Measurement: ...
 
@@ -68,6 +75,10 @@ class FarEnd(Protocol):
 
     def past(self, network: Any) -> Mapping[str, Iterable[tuple[float, PathMeasured]]]:
         """By path what was measured before, how long ago [s], the oldest first."""
+        ...
+
+    def line_ids(self, network: Any) -> Mapping[str, str]:
+        """By path what the history knows its line by."""
         ...
 
     def keep(self, document: dict[str, Any]) -> None:
@@ -115,8 +126,11 @@ class Watch:
         self._networks: dict[str, Any] = {}
         self._stacks = {name: ExitStack() for name in self.ends}
         self._turn = dict.fromkeys(self.ends, 0)
+        # of each far end by path all that it was called last
+        self._called: dict[str, dict[str, set[str]]] = {name: {} for name in self.ends}
         self._stretched = self._later = False
-        self._firing = _firing(alerted)
+        self._firing = firing(alerted, self._now_s())
+        self._lines = {key[:2]: of.line_id for key, of in self._firing.items()}
         self._probes = probes or Probes()
         self.only = frozenset(only)
         least = path_bytes + SESSION_BYTES + ROUND_BYTES
@@ -130,6 +144,7 @@ class Watch:
             for name in self.ends:
                 self._open(name)
             self._check_names()
+            self._end_unasked()
             schedule = Schedule(tuple(self.ends), self.every_s, self._now_s())
             while count is None or count > 0:
                 name, due_s = schedule.next()
@@ -162,9 +177,10 @@ class Watch:
         if name is None:
             return False
         if name in self._networks:
-            most = self._most(self._some(name, self._wanted(self._networks[name])))
+            network = self._networks[name]
+            most = self._most(len(self._wanted(name, network)) + len(self._lost(name, network)))
         else:
-            most = SESSION_BYTES + self._most(self._some(name, list(self.known[name])))
+            most = SESSION_BYTES + self._most(len(self.known[name]))
         if (left := self.ledger.free_in_s(most)) > 0:
             self._refuse(left, most)
         else:
@@ -180,8 +196,14 @@ class Watch:
         self._probes.answer(name, of)
         return began_s
 
-    def _most(self, paths: Sequence[str]) -> int:
-        return self.path_bytes * max(1, len(paths)) + ROUND_BYTES
+    def _most(self, paths: int) -> int:
+        """Of a round of so many paths, or of as many as a day allows."""
+        return self.path_bytes * max(1, min(paths, self._fit)) + ROUND_BYTES
+
+    @property
+    def _fit(self) -> int:
+        """Of how many paths a day allows a round."""
+        return (self.ledger.allowance.most - SESSION_BYTES - ROUND_BYTES) // self.path_bytes
 
     def _free(self, bytes: int, paced: bool) -> None:
         """Waits until so many may be sent. Who asks for a round meanwhile is told when to come again."""
@@ -229,13 +251,15 @@ class Watch:
         if name not in self._networks and not self._open(name):
             return self._now_s()
         network = self._networks[name]
-        wanted, lost = self._wanted(network), [name for name in network.lost if not self.only or name in self.only]
+        wanted, lost = self._wanted(name, network), self._lost(name, network)
         if not wanted and not lost:
             self._failed(name, PathcastError("no-path", f"there is no path {' or '.join(sorted(self.only))} to it now"))
             self._close(name)  # it may come up
             return self._now_s()
-        paths = self._some(name, wanted)
-        most = self._most(paths)
+        # what is lost may be back when it is measured
+        paths = self._some(name, wanted, self._fit)
+        paths = [*paths, *self._some(name, lost, self._fit - len(paths))]
+        most = self._most(len(paths))
         self._tell_stretched(most)
         self._free(most, paced=True)
         began_s = self._now_s()
@@ -246,7 +270,7 @@ class Watch:
             return began_s
         try:
             # by name: what comes up meanwhile has its turn in the next round
-            found = network.measure([*paths, *lost], LIGHT)
+            found = network.measure(paths, LIGHT)
         except (PathcastError, OSError) as failed:
             # what it has sent nobody knows
             self._settle(name, most)
@@ -270,17 +294,24 @@ class Watch:
         except PathcastError as failed:
             self.say(f"{name}: {failed.message}")
 
-    def _wanted(self, network: Any) -> list[str]:
-        return [of.name for of in network.paths if not self.only or self.only & {of.name, *of.also}]
+    def _wanted(self, name: str, network: Any) -> list[str]:
+        # one that is lost has but its name
+        self._called[name] |= {of.name: {of.name, *of.also} for of in network.paths}
+        return [of.name for of in network.paths if self._asked_for(name, of.name)]
 
-    def _some(self, name: str, paths: list[str]) -> list[str]:
-        """All paths; where a day does not allow a round of all of them, as many as it does, in turn."""
-        fit = (self.ledger.allowance.most - SESSION_BYTES - ROUND_BYTES) // self.path_bytes
-        if len(paths) <= fit:
-            return paths
+    def _lost(self, name: str, network: Any) -> list[str]:
+        return [path for path in network.lost if self._asked_for(name, path)]
+
+    def _asked_for(self, name: str, path: str) -> bool:
+        return not self.only or bool(self.only & self._called[name].get(path, {path}))
+
+    def _some(self, name: str, paths: list[str], most: int) -> list[str]:
+        """All paths; where they are more than that, as many as it is, in turn."""
+        if len(paths) <= most or not most:
+            return paths[:most]
         first = self._turn[name] % len(paths)
-        self._turn[name] = first + fit
-        return (paths + paths)[first : first + fit]
+        self._turn[name] = first + most
+        return (paths + paths)[first : first + most]
 
     def _tell_stretched(self, most: int) -> None:
         """Once, that the allowance is for fewer rounds than asked for."""
@@ -302,10 +333,15 @@ class Watch:
             self._told(name, path, path.down(at_s, error.message, self._gap_s))
 
     def _expected(self, name: str) -> list[Watched]:
-        """The paths to a far end, and the lines that alerts name."""
+        """The paths to a far end, the lines that alerts are of, and what was told and is not over."""
         for of in self.alerts:
-            if of.name in self.ends[name].lines:
-                self._path(name, of.name, {of.name})
+            lines = self.ends[name].lines
+            for line in lines if of.name == EVERY else {of.name}.intersection(lines):
+                if of.name != EVERY or self._asked_for(name, line):
+                    self._path(name, line, {line})
+        for end, path, _ in list(self._firing):
+            if end == name:
+                self._path(name, path, {path})
         return list(self.known[name].values())
 
     @property
@@ -331,15 +367,20 @@ class Watch:
                     if 0 < age_s < WEEK_S:
                         of.learn(at_s - age_s, earlier)
             self._told(name, of, of.look(at_s, path, self._gap_s))
-        for gone in found.away:
-            of = self._path(name, gone.path, {gone.path})
-            self._told(name, of, of.down(at_s, gone.reason, self._gap_s))
-        there = {*called, *(path.name for path in found.paths), *(gone.path for gone in found.away)}
+        away = {gone.path: gone.reason for gone in found.away}
+        asked = {*away, *(path.name for path in found.paths)}
+        # a day may not allow to ask for all that is lost
+        away |= {path: network.lost[path] for path in self._lost(name, network) if path not in asked}
+        for gone, why in away.items():
+            of = self._path(name, gone, self._called[name].get(gone, {gone}))
+            self._told(name, of, of.down(at_s, why, self._gap_s))
+        there = {*called, *network.over, *(path.name for path in found.paths), *away}
+        self._end_renamed(name, network, called, there)
         for of in self._expected(name):
             if of.name in there:
                 continue
             if of.at_s < at_s - WEEK_S:
-                del self.known[name][of.name]
+                self._end(name, of.name, "there is no such path any more")
             elif of.name in self.ends[name].lines:
                 self._told(name, of, of.down(at_s, "there is no path over it", self._gap_s))
 
@@ -352,10 +393,49 @@ class Watch:
             if any(one.of is alarm.of for one in made.alarms):
                 continue
             if (before := self._firing.get((name, path, alarm.of.text))) is not None:
-                alarm.firing, alarm.usual = True, before["usual"]
-                alarm.since_s = self._now_s() - before["lasted_s"]
+                alarm.firing, alarm.usual, alarm.since_s = True, before.about.get("usual"), before.since_s
             made.alarms.append(alarm)
         return made
+
+    def _end_unasked(self) -> None:
+        """An alert that nobody asks for any more would fire for ever."""
+        asked = {of.text for of in self.alerts}
+        for name, path, text in list(self._firing):
+            if name in self.ends and text not in asked:
+                self._end(name, path, "it is no longer asked for", text)
+
+    def _end_renamed(self, name: str, network: Any, called: Mapping[str, set[str]], there: Collection[str]) -> None:
+        """What goes by another name now has its alerts by that."""
+        lines = self.ends[name].line_ids(network)
+        old = {*self.known[name], *(path for end, path, _ in self._firing if end == name)}
+        for path in old - {*there, *self.ends[name].lines}:
+            line = self._lines.get((name, path))
+            now = [of for of in called if path in called[of] or (line is not None and lines.get(of) == line)]
+            if now:
+                self._end(name, path, f"it is {now[0]} now")
+        for end, path, _ in list(self._firing):
+            if end == name and self.only and path in called and not self.only & called[path]:
+                self._end(name, path, "--paths leaves it out")
+
+    def _end(self, name: str, path: str, why: str, only: str | None = None) -> None:
+        """Ends alerts of a path that nobody will see get better. only: this one, else all and the path is forgotten."""
+        ended = []
+        if only is None and (of := self.known[name].pop(path, None)) is not None:
+            for alarm in of.alarms:
+                if alarm.firing and alarm.since_s is not None:
+                    seen = of.seen.get(alarm.of.direction, Seen())
+                    ended.append((self._document(name, of, Told(alarm, "over", seen)), alarm.since_s))
+                self._firing.pop((name, path, alarm.of.text), None)
+        for key in list(self._firing):
+            if key[:2] == (name, path) and only in (None, key[2]):
+                before = self._firing.pop(key)
+                ended.append(({**before.about}, before.since_s))
+        for document, since_s in ended:
+            at = self.time.now()
+            lasted_s = max(0.0, at.boot_us / 1e6 - since_s)
+            text = f"{self._who(name, path)}: `{document.get('alert')}` ends here: {why}"
+            times = {"at": clock.iso(at.utc_us), "since": clock.iso(clock.before(at, lasted_s).utc_us)}
+            self._tell(name, {**document, "state": "over", "text": text, **times, "lasted_s": round(lasted_s, 3)})
 
     def _check_names(self) -> None:
         """Refuses an alert on a path that there is not, as far as that is known."""
@@ -378,10 +458,15 @@ class Watch:
 
     def _told(self, name: str, path: Watched, changed: Sequence[Told]) -> None:
         for one in changed:
-            document = self._document(name, path, one)
-            # told twice is better than never: what was kept is not told again
-            self.tell(document)
-            self.ends[name].keep(document)
+            self._tell(name, self._document(name, path, one))
+
+    def _tell(self, name: str, document: dict[str, Any]) -> None:
+        # told twice is better than never: what was kept is not told again
+        self.tell(document)
+        self.ends[name].keep(document)
+
+    def _who(self, name: str, path: str) -> str:
+        return path if len(self.ends) == 1 else f"{path} to {name}"
 
     def _document(self, name: str, path: Watched, one: Told) -> dict[str, Any]:
         alarm, at = one.alarm, self.time.now()
@@ -390,8 +475,9 @@ class Watch:
         since = clock.before(at, lasted_s)
         local = [zone.local(of.utc_us / 1e6) for of in (since, at)]
         usual = alarm.usual if alarm.of.of_usual else None
-        who = path.name if len(self.ends) == 1 else f"{path.name} to {name}"
-        text = words.said(alarm.of, who, one.state, one.seen, usual, local[0], local[1], lasted_s)
+        text = words.said(
+            alarm.of, self._who(name, path.name), one.state, one.seen, usual, local[0], local[1], lasted_s
+        )
         return {
             "state": one.state,
             "text": text,
@@ -405,16 +491,3 @@ class Watch:
             "usual": usual,
             "seen": asdict(one.seen),
         }
-
-
-def _firing(alerted: Iterable[Event]) -> dict[tuple[str, str, str], dict[str, Any]]:
-    """Of each alert that was told and is not over, what is to be known again."""
-    found: dict[tuple[str, str, str], dict[str, Any] | None] = {}
-    for event in alerted:
-        of = event.about
-        if event.kind != "alert" or not isinstance(of, dict) or event.age_s is None:
-            continue
-        key = (str(of.get("target")), str(of.get("path")), str(of.get("alert")))
-        lasted_s = float(of.get("lasted_s") or 0.0) + event.age_s
-        found.setdefault(key, {"usual": of.get("usual"), "lasted_s": lasted_s} if of.get("state") == "firing" else None)
-    return {key: of for key, of in found.items() if of is not None}

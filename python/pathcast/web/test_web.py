@@ -231,6 +231,26 @@ def test_an_alert_lasts_whatever_has_happened_since(tmp_path):
     assert Facts(place).firing() == []
 
 
+def test_an_alert_that_a_watch_no_longer_asks_for_does_not_fire(tmp_path):
+    from pathcast.cli.watch import _End
+    from pathcast.forecast.record import Recorder
+    from pathcast.service.test_watching import Far, Time, watch
+
+    about = {"target": "far.example.org", "path": "cable", "alert": "cable.down", "state": "firing"}
+    told = (60.0, lambda act: act.event("alert", "cable: down", testing.KEY1, about=about))
+    place = places.parse(str(acts_of(tmp_path / "history.db", told)))
+    recorder, time = Recorder(place, "watch"), Time()
+    of = SimpleNamespace(name="far.example.org")
+    end = _End(of, replace(recorder, target=of.name), frozenset(), False)
+    far = Far(time, of.name)
+    far.keep = end.keep
+    assert len(Facts(place).firing()) == 1
+    made, *_ = watch(time, [far], ["cable.down for 5m"], alerted=end.alerted())
+    made.run(1)
+    recorder.close()
+    assert Facts(place).firing() == []
+
+
 @pytest.mark.parametrize(
     ("ages_s", "fires"),
     [

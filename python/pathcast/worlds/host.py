@@ -5,9 +5,9 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any
 
@@ -53,12 +53,26 @@ def label(text: str) -> str:
     return name.lower() if port == PORT else f"{name.lower()}:{port}"
 
 
+Ends = tuple[str, str]
+
+
+@dataclass
+class Names:
+    """What paths to one far end were called, for sessions one after the other.
+
+    numbers: the numbered names of address pairs, the oldest first. devices: by local address the last that had it.
+    """
+
+    numbers: dict[Ends, str] = field(default_factory=dict)
+    devices: dict[str, str] = field(default_factory=dict)
+
+
 class Host(Verbs):
     """The paths to one far end. Use it in a `with`.
 
     A path is called by the line that it leaves by, where the user named that, else path1, path2, …; it keeps its name
-    for as long as this lives, whatever comes and goes. lost: by name, why a path that is known cannot be used now.
-    names: the numbered names of address pairs; of sessions one after the other the same, which they fill. A pair whose
+    for as long as this lives, whatever comes and goes, and whatever addresses its line gets. lost: by name, why a path
+    that is known cannot be used now. names: of sessions one after the other the same, which they fill. A pair whose
     packets a controller on this host steers (`pathcast steer`) is as many paths as the controller has between the two.
     """
 
@@ -71,7 +85,7 @@ class Host(Verbs):
         host: str,
         key_file: FilePath | None = None,
         port: int = PORT,
-        names: dict[tuple[str, str], str] | None = None,
+        names: Names | None = None,
     ) -> None:
         import socket
 
@@ -92,7 +106,7 @@ class Host(Verbs):
                 f"`{name}` is a link-local IPv6 address, by which there are no paths",
                 "name another address of the far end; it listens on all of its own",
             )
-        self._ways: dict[str, tuple[tuple[str, str], str]] = {}
+        self._ways: dict[str, tuple[Ends, str]] = {}
         self._controlled = next(iter(steered.controllers()), None)
         if self._controlled is not None:
             self._fabric = Fabric(
@@ -101,7 +115,11 @@ class Host(Verbs):
         self._client = _native.Client(None, addresses, number, key.id, key.secret, self._fabric)
         self.address, self.port = addresses[0], number
         self._controls = Controls()
-        self._names: dict[tuple[str, str], str] = {} if names is None else names
+        names = names or Names()
+        self._names, self._devices = names.numbers, names.devices
+        # what pairs were called before they got the name of one that is no more
+        self._former: dict[str, Ends] = {}
+        self._labels: dict[Ends, str] = {}
         self._lines = config.load()
         self._count()
         self._line_of: dict[str, str] = {}
@@ -110,11 +128,17 @@ class Host(Verbs):
     def refresh(self) -> None:
         """Looks again which paths there are: lines come and go."""
         survey = json.loads(self._client.paths())
-        for pair in survey["usable"]:
-            ends = pair["local"], pair["remote"]
-            self._names.setdefault(ends, self._free(pair["name"]))
-            if line := here.named(self._lines, pair["local"], pair.get("interface")):
-                self._line_of[pair["local"]] = line.name
+        usable = {(pair["local"], pair["remote"]): pair for pair in survey["usable"]}
+        self._devices |= {pair["local"]: pair["interface"] for pair in usable.values() if pair.get("interface")}
+        locals = {local for local, _ in (*self._names, *usable)}
+        named = {local: here.named(self._lines, local, self._devices.get(local)) for local in locals}
+        self._line_of = {local: line.name for local, line in named.items() if line}
+        there = {*usable, *((pair["local"], pair["remote"]) for pair in survey["unusable"])}
+        for gone in [ends for ends in self._names if ends not in there]:
+            self._renumbered(gone, usable)
+        for ends, pair in usable.items():
+            if ends not in self._names:
+                self._names[ends] = self._free(pair["name"])
         self._labels = self._called()
         for pair in survey["usable"]:
             pair["name"] = self._labels[pair["local"], pair["remote"]]
@@ -125,20 +149,56 @@ class Host(Verbs):
             line = here.named(self._lines, pair["local"], devices.get(pair["local"]))
             pair["line"] = line.name if line else self._line_of.get(pair["local"])
         self.paths = tuple(self._path(p["local"], p["remote"]) for p in self.candidates)
-        there = {path.name for path in self.paths}
+        present = {path.name for path in self.paths}
         self.paths = tuple(way for path in self.paths for way in self._over(path))
         reasons = {(pair["local"], pair["remote"]): pair["reason"] for pair in self.unusable}
+        here_now = {local for local, _ in there}
         self.lost = {
-            name: reasons.get(ends, f"{ends[0]} is not an address of this host any more")
+            name: reasons.get(ends, _why_gone(ends, here_now))
             for ends, name in self._labels.items()
-            if name not in there
+            if name not in present
         }
+
+    def _renumbered(self, gone: Ends, usable: Collection[Ends]) -> None:
+        """What a pair of addresses that is no more was called, one of the same line and family is called: a new one
+        where there is one, else one that came later."""
+        order = list(self._names)
+        heirs = [
+            ends
+            for ends in usable
+            if self._same_line(ends, gone) and (ends not in order or order.index(ends) > order.index(gone))
+        ]
+        if not heirs:
+            return
+        heir = min(heirs, key=lambda ends: (ends in self._names, ends[0] != gone[0] and ends[1] != gone[1]))
+        self._former = {name: heir if ends == gone else ends for name, ends in self._former.items()}
+        # a round that was begun asks by these
+        self._former |= dict.fromkeys((of[heir] for of in (self._names, self._labels) if heir in of), heir)
+        numbers = {heir if ends == gone else ends: name for ends, name in self._names.items() if ends != heir}
+        self._names.clear()
+        self._names.update(numbers)
+        for label, (ends, way) in list(self._ways.items()):
+            if ends == gone:
+                del self._ways[label]
+                if (heir, way) not in self._ways.values():
+                    self._ways[label] = heir, way
+
+    def _same_line(self, one: Ends, other: Ends) -> bool:
+        lines = [self._line_of.get(local) for local, _ in (one, other)]
+        devices = [self._devices.get(local) for local, _ in (one, other)]
+        same = lines[0] == lines[1] and (lines[0] is not None or None is not devices[0] == devices[1])
+        return same and (":" in one[0]) == (":" in other[0])
 
     @property
     def listed(self) -> list[dict[str, Any]]:
         """The pair of addresses of each path, by the path's name: steered paths share one."""
         pairs = {(pair["local"], pair["remote"]): pair for pair in self.candidates}
         return [{**pairs[path.local[0], path.remote], "name": path.name} for path in self.paths]
+
+    @property
+    def over(self) -> set[str]:
+        """The named lines that paths go over now, whatever those are called."""
+        return {pair["line"] for pair in self.candidates if pair["line"]}
 
     def _over(self, path: Path) -> list[Path]:
         """The paths that one of addresses is: itself, or those of the controller that steers it."""
@@ -165,13 +225,13 @@ class Host(Verbs):
         return all(ends != (flow.local, flow.remote) for ends, _ in self._ways.values())
 
     def _free(self, wanted: str) -> str:
-        taken = {*self._names.values(), *self._ways}
+        taken = {*self._names.values(), *self._ways, *self._former}
         names = itertools.chain([wanted], (f"path{n}" for n in itertools.count(1)))
         return next(name for name in names if name not in taken)
 
-    def _called(self) -> dict[tuple[str, str], str]:
+    def _called(self) -> dict[Ends, str]:
         """The names of all pairs: several of one line are `cable`, `cable-2`, …"""
-        labels: dict[tuple[str, str], str] = {}
+        labels: dict[Ends, str] = {}
         for ends, number in self._names.items():
             stem, count = self._line_of.get(ends[0], number), 1
             taken = {*labels.values(), *(way for way, (pair, _) in self._ways.items() if pair != ends)}
@@ -182,7 +242,9 @@ class Host(Verbs):
 
     def _path(self, local: str, remote: str) -> Path:
         first = next(ends for ends in self._names if ends[0] == local) == (local, remote)
-        also = (self._names[local, remote], *([local] if first else []))
+        others = {*self._labels.values(), *self._names.values(), *self._ways}
+        former = [name for name, ends in self._former.items() if ends == (local, remote) and name not in others]
+        also = (self._names[local, remote], *([local] if first else []), *former)
         return Path(self._labels[local, remote], (local,), remote, also)
 
     @property
@@ -259,7 +321,8 @@ class Host(Verbs):
     ) -> Measurement:
         """As in every world, over the paths that are there; the others are told as away."""
         self.refresh()
-        paths = None if paths is None else [self._label(name) for name in paths]
+        # two that were asked for may be one by now
+        paths = None if paths is None else list(dict.fromkeys(self._label(name) for name in paths))
         away = tuple(Away(name, why) for name, why in self.lost.items() if paths is None or name in paths)
         there = [path.name for path in self.paths] if paths is None else [p for p in paths if p not in self.lost]
         if not there and away:
@@ -288,3 +351,9 @@ class Host(Verbs):
         """What the lines carry is booked where that can be."""
         with suppress(OSError, PathcastError):
             carried.look(self._lines)
+
+
+def _why_gone(ends: Ends, locals: Collection[str]) -> str:
+    if ends[0] in locals:
+        return f"{ends[1]} is not an address of the far end any more"
+    return f"{ends[0]} is not an address of this host any more"
