@@ -154,7 +154,7 @@ def test_a_run_is_the_same_again_and_has_what_was_set(world):
     slow = world.flows()
     assert slow.link("wan1").bytes * 8 < 6 * 2e6
     assert slow.link("wan2").bytes * 8 < 6 * 1e6
-    world.set("wan1", rate="{ ab = \"1Mbit\" }")
+    world.set("wan1", rate='{ ab = "1Mbit" }')
     assert world.flows().link("wan1").bytes * 8 < 6 * 1e6
     world.fresh(0)
     assert acked() == before
