@@ -291,7 +291,7 @@ impl Launch {
                 report.acked_s = last.duration_since(start).as_secs_f64();
             }
             let (sums, open) = place.program.sums();
-            report.fill(&sums, open, place.program.faults());
+            report.fill(&sums, open.len() as u64, place.program.faults());
         }
         let own = usize::from(maker.is_some());
         let mut background = place.map_or(0, |p| p.cgroup.left_behind(own));

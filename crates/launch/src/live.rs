@@ -1,5 +1,6 @@
 //! A run while it lasts: what it has sent until now, and what may be changed of it.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,10 +60,15 @@ impl Live {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work)
     }
 
-    /// What has passed until now, by pair of addresses, and how many connections are open; none where it does not run.
-    pub fn seen(&self) -> Option<(Vec<PathUse>, u64)> {
+    /// What has passed until now, by pair of addresses, and how many connections to other hosts are open, by address of
+    /// this one; none where it does not run.
+    pub fn seen(&self) -> Option<(Vec<PathUse>, BTreeMap<IpAddr, u64>)> {
         self.with(|parts| {
-            let (sums, open) = parts.program.sums();
+            let (sums, flows) = parts.program.sums();
+            let mut open = BTreeMap::new();
+            for flow in flows.iter().filter(|flow| flow.key.leaves()) {
+                *open.entry(flow.key.local).or_default() += 1;
+            }
             (uses(&sums), open)
         })
     }

@@ -81,21 +81,26 @@ fn an_endpoint_of_the_users_is_a_backup_while_its_line_is_dropped() {
     assert!(left.starts_with("10.8.2.1") && !left.contains("backup"), "{left}");
 }
 
+/// A server that sends so much and waits for `end`: its port.
+fn sends(world: &World, namespace: &str, at: &'static str, bytes: usize, end: mpsc::Receiver<()>) -> String {
+    let (told, port) = mpsc::channel();
+    world.inside(namespace, move || {
+        let listener = TcpListener::bind((at, 0)).unwrap();
+        told.send(listener.local_addr().unwrap().port()).unwrap();
+        let mut connection = listener.accept().unwrap().0;
+        connection.write_all(&vec![0; bytes]).unwrap();
+        let _ = end.recv();
+    });
+    port.recv().unwrap().to_string()
+}
+
 /// Neither what comes in nor the other end's silence makes the kernel call us.
 #[test]
 fn what_comes_in_is_counted_while_the_connection_lasts() {
     let Some(world) = World::new("incoming") else { return };
     let Some(client) = world.client("incoming") else { return };
-    let (told, port) = mpsc::channel();
     let (end, ended) = mpsc::channel::<()>();
-    let far = world.inside("s", move || {
-        let listener = TcpListener::bind((SERVER, 0)).unwrap();
-        told.send(listener.local_addr().unwrap().port()).unwrap();
-        let mut connection = listener.accept().unwrap().0;
-        connection.write_all(&vec![0; 3_000_000]).unwrap();
-        let _ = ended.recv();
-    });
-    let port = port.recv().unwrap().to_string();
+    let port = sends(&world, "s", SERVER, 3_000_000, ended);
     let live = Live::default();
     let launch = Launch { live: live.clone(), ..world.launch("out", &[&client, "transfer", SERVER, &port, "0"]) };
     let run = world.inside("c", move || launch.run());
@@ -104,9 +109,32 @@ fn what_comes_in_is_counted_while_the_connection_lasts() {
     });
     looking.join().unwrap();
     drop(end);
-    far.join().unwrap();
     let report = run.join().unwrap().unwrap().report;
     assert_eq!((report.bytes_sent, report.bytes_received), (0, 3_000_000));
+}
+
+#[test]
+fn what_stays_on_this_host_is_neither_open_to_others_nor_decided_by_a_far_end() {
+    let Some(world) = World::new("inner") else { return };
+    let Some(client) = world.client("inner") else { return };
+    let far = "10.8.1.1".parse().unwrap();
+    for (namespace, at, open) in [("c", "127.0.0.1", None), ("c", "10.8.1.1", None), ("s", "10.8.1.2", Some(1))] {
+        let (end, ended) = mpsc::channel::<()>();
+        let port = sends(&world, namespace, at, 3_000_000, ended);
+        let live = Live::default();
+        let control = Some("reno".into());
+        let launch =
+            Launch { control, live: live.clone(), ..world.launch("out", &[&client, "transfer", at, &port, "0"]) };
+        let run = world.inside("c", move || launch.run());
+        let looking = world.inside("c", move || {
+            wait_for(&live, "all of it", |paths| paths.iter().map(|p| p.bytes_received).sum::<u64>() == 3_000_000);
+            live.seen().unwrap().1
+        });
+        assert_eq!(looking.join().unwrap().get(&far).copied(), open, "{at}");
+        drop(end);
+        let report = run.join().unwrap().unwrap().report;
+        assert_eq!(report.notes.iter().any(|n| n.contains("the far end decides")), open.is_some(), "{report:?}");
+    }
 }
 
 #[test]

@@ -37,8 +37,8 @@ impl Launch {
         Launch(Run { id, command, control, mptcp, paths, user, steered, network, live: Live::default(), directory })
     }
 
-    /// What the program has sent and received until now, by pair of addresses, from any thread; None where it does not
-    /// run.
+    /// What the program has sent and received until now, by pair of addresses, and how many connections to other hosts it
+    /// has open, by address of this one; from any thread; None where it does not run.
     fn seen(&self, py: Python<'_>) -> Option<String> {
         let seen = py.detach(|| self.0.live.seen());
         seen.map(|(paths, open)| json(&serde_json::json!({ "paths": paths, "open": open })))

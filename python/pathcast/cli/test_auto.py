@@ -73,7 +73,7 @@ class Running:
         self.paths = [{**about, "local": f"192.0.2.{n}", "bytes_sent": of} for n, of in enumerate(sent, 1)]
 
     def seen(self):
-        return {"paths": self.paths, "open": 1}
+        return {"paths": self.paths, "open": {"192.0.2.1": 1}}
 
     def allow(self, addresses):
         return [], []

@@ -52,8 +52,8 @@ class Running:
         return self._names[control]
 
     def seen(self) -> dict[str, Any] | None:
-        """Of every pair of addresses what was sent and received (`paths`), and how many connections are open (`open`);
-        None where it does not run."""
+        """Of every pair of addresses what was sent and received (`paths`), and by local address how many connections to
+        other hosts are open (`open`); None where it does not run."""
         text = self._run.seen()
         found: dict[str, Any] | None = None if text is None else json.loads(text)
         return found

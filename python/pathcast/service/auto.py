@@ -161,7 +161,7 @@ class Auto:
             self._told_s = now_s
             self._say(self.progress())
 
-    def _carry_out(self, running: Running, connections: int, now_s: float) -> list[str]:
+    def _carry_out(self, running: Running, open: Mapping[str, int], now_s: float) -> list[str]:
         """What the step changes, before anybody is told of it; what people are to know of that. What fails is tried
         again at the next look."""
         if not self.step.lines:
@@ -179,6 +179,7 @@ class Auto:
             for address in shared:
                 line = self._line.get(address, address)
                 notes.append(f"another run uses {line}'s MPTCP endpoint: until it ends this one may go over {line} too")
+        connections = sum(count for local, count in open.items() if local in self._line)
         orders = self.step.control, self._pace(max(1, connections))
         if orders != self._ordered:
             running.order(*orders)
@@ -249,33 +250,36 @@ class Auto:
         # what the kernel cannot be told is no bound there, either: its largest number says so
         return pace if pace < 2**32 - 1 else None
 
+    def _over(self, path: Mapping[str, Any]) -> str | None:
+        """The line that a path is over; None of one that stays on this host, or is over no line."""
+        return None if path["remote"] in self._line else self._line.get(path["local"])
+
     def _job(self, paths: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-        """The program's bytes by line, of the direction that most of them went."""
-        sent = sum(path["bytes_sent"] for path in paths)
-        there = "bytes_sent" if sent >= sum(path["bytes_received"] for path in paths) else "bytes_received"
+        """The program's bytes by line, of the direction that most of the lines' went."""
+        over = [(line, path) for path in paths if (line := self._over(path)) is not None]
+        sent = sum(path["bytes_sent"] for _, path in over)
+        there = "bytes_sent" if sent >= sum(path["bytes_received"] for _, path in over) else "bytes_received"
         job: dict[str, int] = {}
-        for path in paths:
-            if (line := self._line.get(path["local"])) is not None:
-                job[line] = job.get(line, 0) + path[there]
+        for line, path in over:
+            job[line] = job.get(line, 0) + path[there]
         return job
 
     def _wire(self, paths: Sequence[Mapping[str, Any]]) -> dict[str, int]:
         """What passed of the job by line, IP bytes both ways."""
         wire: dict[str, int] = {}
         for path in paths:
-            if (line := self._line.get(path["local"])) is not None:
+            if (line := self._over(path)) is not None:
                 whole = path["bytes_sent"] + path["bytes_retransmitted"] + path["bytes_received"]
                 wire[line] = wire.get(line, 0) + int(whole * OVERHEAD)
         return wire
 
     def _seen(self, paths: Sequence[Mapping[str, Any]]) -> Seen:
         timeouts: dict[str, int] = {}
+        over = [(line, path) for path in paths if (line := self._over(path)) is not None]
         # whom else a program tries in vain says nothing of the lines
-        heard = {path["remote"] for path in paths if path["bytes_sent"] + path["bytes_received"]}
-        silent = {path["remote"] for path in paths if path["timeouts"] and (path["remote"] in heard or not heard)}
-        for path in paths:
-            if (line := self._line.get(path["local"])) is None:
-                continue
+        heard = {path["remote"] for _, path in over if path["bytes_sent"] + path["bytes_received"]}
+        silent = {path["remote"] for _, path in over if path["timeouts"] and (path["remote"] in heard or not heard)}
+        for line, path in over:
             if path["remote"] in silent:
                 timeouts[line] = timeouts.get(line, 0) + path["timeouts"]
         return Seen(
@@ -285,8 +289,10 @@ class Auto:
 
 def carried_sentence(document: Mapping[str, Any], addresses: Mapping[str, Sequence[str]]) -> str:
     """Of a run's report what each line carried: `dsl 3.1 GB, cable 6 GB`."""
+    own = {address for of in addresses.values() for address in of}
+    paths = [path for path in document["paths"] if path["remote"] not in own]
     found = {
-        line: sum(p["bytes_sent"] + p["bytes_received"] for p in document["paths"] if p["local"] in of)
+        line: sum(p["bytes_sent"] + p["bytes_received"] for p in paths if p["local"] in of)
         for line, of in addresses.items()
     }
     return ", ".join(f"{line} {size(bytes)}" for line, bytes in found.items() if bytes) or "nothing was carried"
