@@ -19,7 +19,6 @@ pub(crate) struct Parts {
     pub program: Arc<Program>,
     pub maker: Option<Arc<Maker>>,
     pub endpoints: Option<Arc<Endpoints>>,
-    pub paths: Vec<IpAddr>,
     pub pid: Option<libc::pid_t>,
 }
 
@@ -88,6 +87,15 @@ impl Live {
         done.transpose().map(|done| done.is_some()).map_err(LaunchError::system("changing the orders of a run"))
     }
 
+    /// The addresses of its lines are these now; for the next [`Live::allow`].
+    pub fn renew(&self, all: &[IpAddr]) {
+        self.with(|parts| {
+            if let Some(maker) = &parts.maker {
+                maker.renew(all);
+            }
+        });
+    }
+
     /// Connections begin from these addresses only, and have subflows over them only, of those of the run; what others
     /// were sending goes on over them. Says which of the dropped ones have endpoints that stay.
     ///
@@ -95,9 +103,8 @@ impl Live {
     /// What `ip` says.
     pub fn allow(&self, addresses: &[IpAddr]) -> Result<Stay, LaunchError> {
         self.with(|parts| {
-            let barred = parts.paths.iter().enumerate().filter(|(_, path)| !addresses.contains(path));
             if let Some(maker) = &parts.maker {
-                maker.bar(barred.fold(0, |mask, (place, _)| mask | 1 << place));
+                maker.allow(addresses);
             }
             parts.endpoints.as_ref().map_or(Ok(Stay::default()), |endpoints| endpoints.keep(addresses))
         })

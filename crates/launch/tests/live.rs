@@ -199,3 +199,54 @@ fn lines_controller_and_pace_change_while_it_runs() {
     assert!(live.seen().is_none() && !live.end(), "it is over");
     assert_eq!(world.ip("mptcp endpoint show"), "");
 }
+
+/// As one that is dialled again has.
+#[test]
+fn a_line_that_gets_another_address_is_used_from_that() {
+    let Some(world) = World::new("other address") else { return };
+    let Some(client) = world.client("other address") else { return };
+    let [one, two, other]: [IpAddr; 3] = ["10.8.1.1", "10.8.2.1", "10.8.2.77"].map(|a| a.parse().unwrap());
+    let sink = Sink::start(&world, 10);
+    let path = |name: &str| world.directory.join(name).display().to_string();
+    let (gone, refused, go) = (path("gone"), path("refused"), path("go"));
+    let script = format!(
+        "until [ -e {gone} ]; do sleep 0.05; done; {client} transfer {SERVER} {port} 1000 >{refused}.new;
+        mv {refused}.new {refused}; until [ -e {go} ]; do sleep 0.05; done; {client} transfer {SERVER} {port} 100000",
+        port = sink.port
+    );
+    let live = Live::default();
+    let launch = Launch {
+        mptcp: true,
+        steered: true,
+        paths: vec![one, two],
+        live: live.clone(),
+        ..world.launch("out", &["sh", "-c", &script])
+    };
+    let first = live.clone();
+    let run = world.inside("c", move || {
+        let begin = || {
+            assert_eq!(first.allow(&[two]).unwrap(), Stay::default());
+            false
+        };
+        launch.run_unless(begin, |_| {})
+    });
+    world.ip("addr del 10.8.2.1/24 dev c2");
+    world.ip("addr add 10.8.2.77/24 dev c2");
+    world.ip("route add default via 10.8.2.2 dev c2 metric 2");
+    world.ip("route replace default via 10.8.2.2 dev c2 table 2");
+    world.ip("rule add from 10.8.2.77 table 2");
+    std::fs::write(&gone, "").unwrap();
+    let told = common::until("the first try", || std::fs::read_to_string(&refused).ok());
+    assert!(told.contains("Network is unreachable"), "{told}"); // the other line is barred
+    world.inside("c", move || {
+        live.renew(&[one, other]);
+        assert_eq!(live.allow(&[other]).unwrap(), Stay::default());
+    });
+    common::until("its endpoint", || world.ip("mptcp endpoint show").contains("10.8.2.77").then_some(()));
+    assert!(!world.ip("mptcp endpoint show").contains("10.8.2.1 "));
+    std::fs::write(&go, "").unwrap();
+    let outcome = run.join().unwrap().unwrap().unwrap();
+    let carried: Vec<_> = outcome.report.paths.iter().map(|p| (p.local, p.bytes_sent)).collect();
+    assert_eq!((outcome.status, carried), (0, vec![(other, 100_000)]), "{:?}", outcome.report);
+    assert_eq!(world.ip("mptcp endpoint show"), "");
+}

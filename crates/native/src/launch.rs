@@ -50,6 +50,11 @@ impl Launch {
         py.detach(|| self.0.live.order(control, pace)).map_err(|e| Failed::new(e).into_py(py))
     }
 
+    /// The addresses that the lines have now, for the next `allow`.
+    fn renew(&self, addresses: Vec<IpAddr>) {
+        self.0.live.renew(&addresses);
+    }
+
     /// The addresses that connections may use from now on, of those of the run; of the others those whose endpoints are the
     /// user's, and are backups, and those whose endpoints another run uses.
     fn allow(&self, py: Python<'_>, addresses: Vec<IpAddr>) -> PyResult<(Vec<String>, Vec<String>)> {

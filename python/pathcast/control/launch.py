@@ -62,6 +62,14 @@ class Running:
         """This controller from now on, and at most `pace` byte/s of each connection and subflow."""
         self._run.order(self.kernel_name(control), pace)
 
+    def renew(self, addresses: Sequence[str]) -> None:
+        """The lines have these addresses now, for the next `allow`."""
+        if self.record is not None:  # before an endpoint of it is made
+            made = self.record.made.setdefault("endpoints", [])
+            made += [address for address in addresses if address not in made]
+            self.record.tell({})
+        self._run.renew(list(addresses))
+
     def allow(self, addresses: Sequence[str]) -> tuple[list[str], list[str]]:
         """These local addresses only, of those of the run; those of the others that stay as backups, since their
         endpoints are the user's, and those that stay since another run uses their endpoints."""

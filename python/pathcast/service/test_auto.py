@@ -38,6 +38,9 @@ class Running:
         # of 127.0.0.1: what it has open there
         return {"paths": paths, "open": {"192.0.2.1": self.open, "127.0.0.1": len(self.inner) * 40}}
 
+    def renew(self, addresses):
+        self.told.append(("renew", list(addresses)))
+
     def allow(self, addresses):
         self.told.append(("allow", list(addresses)))
         return self.foreign, self.shared
@@ -320,6 +323,56 @@ def test_nor_does_it_tell_that_the_lines_answer(inner):
         off[0] = float(at_s)
         made.look(running, off[0])
     assert "nothing gets through to 198.51.100.7 for 5 s: no answer over dsl and cable" in said[0]
+
+
+def test_a_line_may_get_another_address_meanwhile():
+    now, said, found = [0.0], [], {name: list(of) for name, of in ADDRESSES.items()}
+    clock = lambda: now[0]  # noqa: E731
+    terms = {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", most_bytes=40 * MB)}
+    course = Course(guessed(["dsl", "cable"], {False: "lia"}, {}), terms, Wish(1), sized=False)
+    made = Auto(course, ADDRESSES, ("lia",), None, said.append, 1e9, clock=clock, wall=clock, found=lambda: dict(found))
+    running = Running()
+    for now[0] in (1.0, 2.0):
+        made.look(running, now[0])
+    assert running.told == []
+    # it is dialled again; a program's connection tells
+    found["cable"] = ["192.0.2.77", "2001:db8::2"]
+    running.foreign = ["192.0.2.2"]  # whose endpoint is the user's
+    for now[0] in (3.0, 4.0):
+        running.sent["192.0.2.77"] = int(now[0]) * MB
+        made.look(running, now[0])
+    both = ["192.0.2.1", "192.0.2.77", "2001:db8::2"]
+    assert running.told == [("renew", both), ("allow", both)]
+    assert said == ["cable has another address: 192.0.2.77"]
+    paths = running.seen()["paths"]
+    assert 40 * MB - made.left(paths)["max_bytes"]["cable"] > 4 * MB
+    assert carried_sentence({"paths": paths}, made.lines) == "dsl 10 B, cable 4 MB"
+    assert ADDRESSES["cable"] == ["192.0.2.2", "2001:db8::2"]
+    # bounds hold for it too, and while no connection can tell, addresses are looked for
+    running.foreign = []
+    running.sent["192.0.2.77"] = 39 * MB
+    now[0] = 5.0
+    made.look(running, now[0])
+    assert running.told[2:] == [("allow", ["192.0.2.1"])]
+    found |= {"dsl": ["192.0.2.111"], "cable": []}  # that one is down: its last ones stay barred
+    for now[0] in (6.0, 7.0, 8.0, 9.0, 10.0, 11.0):
+        made.look(running, now[0])
+    assert running.told[3:] == [("renew", ["192.0.2.111", *both[1:]]), ("allow", ["192.0.2.111"])]
+
+
+def test_where_addresses_cannot_be_had_it_goes_by_those_it_knows():
+    def found():
+        raise PathcastError("ip", "`ip -j addr show` has not answered within 10 s")
+
+    terms = {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", most_bytes=10 * MB)}
+    course = Course(guessed(["dsl", "cable"], {False: "lia"}, {}), terms, Wish(1), sized=False)
+    clock = lambda: 0.0  # noqa: E731
+    made = Auto(course, ADDRESSES, ("lia",), None, print, 1e9, clock=clock, wall=clock, found=found)
+    running = Running()
+    for at_s in (1.0, 2.0):
+        running.sent["192.0.2.2"] = 9 * MB
+        made.look(running, at_s)
+    assert running.told == [("allow", ["192.0.2.1"])]
 
 
 def test_what_is_left_of_its_bounds_is_told_while_it_runs():
