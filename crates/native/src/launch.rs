@@ -154,8 +154,8 @@ pub fn end_cgroup(py: Python<'_>, path: String) -> PyResult<usize> {
     py.detach(|| pathcast_launch::end(&path)).map_err(|e| Failed::new(e).into_py(py))
 }
 
-/// Removes the endpoint that an earlier run has left behind, in a named network namespace or in this one; says whether
-/// there was one.
+/// Removes the endpoint that an earlier run has left behind, in a network namespace (its name, or a path that begins
+/// with `/`) or in this one; says whether there was one.
 #[pyfunction]
 pub fn remove_endpoint(
     py: Python<'_>,
