@@ -134,12 +134,13 @@ fn fail(py: Python<'_>, error: LaunchError) -> PyErr {
     raised
 }
 
-/// Opens the file of a report, as the user whom the program will run as: the descriptor, which is the caller's to close.
+/// Opens the file of a report, as the user whom the program will run as: the descriptor, which is the caller's to close, and
+/// whether the file is the report's alone.
 #[pyfunction]
 #[pyo3(signature = (path, user=None))]
-pub fn open_report(py: Python<'_>, path: PathBuf, user: Option<String>) -> PyResult<i32> {
+pub fn open_report(py: Python<'_>, path: PathBuf, user: Option<String>) -> PyResult<(i32, bool)> {
     let opened = py.detach(|| pathcast_launch::open_report(&path, user.as_deref()));
-    opened.map(IntoRawFd::into_raw_fd).map_err(|e| Failed::new(e).into_py(py))
+    opened.map(|(file, alone)| (file.into_raw_fd(), alone)).map_err(|e| Failed::new(e).into_py(py))
 }
 
 /// Removes a cgroup that an earlier run has left behind; says whether there was one.
