@@ -415,6 +415,28 @@ def test_refused_before_anything_runs(pathcast, arguments, status, words, left_b
     assert left_behind() == []
 
 
+@pytest.mark.parametrize(
+    ("report", "to"), [("/dev/stdout", ">"), ("/dev/stderr", "2>"), ("/dev/fd/3", "3>"), ("/dev/stdout", ">>")]
+)
+def test_a_report_into_an_open_file_comes_after_what_is_there(pathcast, tmp_path, report, to):
+    file = tmp_path / "out"
+    says = {">": "echo hello", ">>": "echo hello", "2>": "echo hello >&2", "3>": "true"}[to]
+    before = {"3>": "echo hello >&3; "}.get(to, "")
+    shell = ("bash", "-c", f'exec {to}{file}; {before}"$@"', "bash")
+    done = pathcast("run", "--report", report, "--", "sh", "-c", says, prefix=shell)
+    assert done.returncode == 0
+    first, _, rest = file.read_text().partition("\n")
+    document, _ = json.JSONDecoder().raw_decode(rest)
+    assert (first, document["schema"]) == ("hello", "pathcast.run/1")
+
+
+def test_a_report_takes_the_place_of_an_older_one(pathcast, tmp_path):
+    report = tmp_path / "report.json"
+    report.write_text("x" * 100_000)
+    assert pathcast("run", "--report", report, "--", "true").returncode == 0
+    assert json.loads(report.read_text())["schema"] == "pathcast.run/1"
+
+
 def test_without_rights_what_is_missing_is_named(pathcast, open_site, nobody):
     if not nobody:
         pytest.skip("not root: cannot become a user without rights")

@@ -25,7 +25,7 @@ pub fn file(name: &str) -> PathBuf {
     PathBuf::from("/run/netns").join(name)
 }
 
-/// Runs `work` in a thread of its own inside the namespace `name`, and waits for it.
+/// Runs `work` in a thread of its own inside the namespace `name`, or that of an absolute path, and waits for it.
 pub fn inside<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let target = File::open(file(name))?;
     thread::scope(|scope| {

@@ -23,6 +23,11 @@ pub(crate) struct Key {
 }
 
 impl Key {
+    /// To another host, as far as its ends tell?
+    pub fn leaves(&self) -> bool {
+        !self.local.is_loopback() && self.local != self.remote
+    }
+
     pub fn read(bytes: &[u8]) -> Option<Key> {
         let bytes = bytes.get(..KEY_BYTES)?;
         let address = |at: usize| {

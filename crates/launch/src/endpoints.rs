@@ -22,12 +22,15 @@ use pathcast_net::{HostSockets, SocketMaker};
 
 use crate::error::LaunchError;
 
+/// The kernel has no more endpoints.
+const MOST: usize = 8;
 /// Another run has a file alone while it asks `ip` a few things.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Endpoints of a run, each with the lock of a file, which says that pathcast made the endpoint.
 pub(crate) struct Endpoints {
     held: Mutex<Vec<Held>>,
+    directory: PathBuf,
 }
 
 struct Held {
@@ -153,21 +156,23 @@ impl Endpoints {
     /// # Errors
     /// What `ip` says; nothing is left added then.
     pub fn add(paths: &[IpAddr], directory: &Path) -> Result<Endpoints, LaunchError> {
-        let mut endpoints = Endpoints { held: Mutex::default() };
-        let failed = |e| LaunchError::system(format!("locking a file in {}", directory.display()))(e);
-        fs::create_dir_all(directory).map_err(failed)?;
+        let mut endpoints = Endpoints { held: Mutex::default(), directory: directory.into() };
+        fs::create_dir_all(directory).map_err(failed(directory))?;
+        let held = endpoints.held.get_mut().unwrap_or_else(PoisonError::into_inner);
         for &address in paths {
-            let path = lock_path(directory, address).map_err(failed)?;
-            let held = endpoints.held.get_mut().unwrap_or_else(PoisonError::into_inner);
-            held.push(Held { address, path, file: None });
+            held.push(Held::new(address, directory)?);
             held.last_mut().expect("just pushed").take()?;
         }
         Ok(endpoints)
     }
 }
 
+fn failed(directory: &Path) -> impl FnOnce(io::Error) -> LaunchError {
+    LaunchError::system(format!("locking a file in {}", directory.display()))
+}
+
 impl Endpoints {
-    /// Has endpoints of these addresses only, of those of the run; subflows come and go with them. Those that pathcast has
+    /// Has endpoints of these addresses only, which may be new; subflows come and go with them. Those that pathcast has
     /// not made stay, as backups, and those that another run uses as they are.
     ///
     /// # Errors
@@ -175,7 +180,8 @@ impl Endpoints {
     pub fn keep(&self, wanted: &[IpAddr]) -> Result<Stay, LaunchError> {
         let there = present()?;
         let mut stay = Stay::default();
-        for held in self.held.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+        let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        for held in all.iter_mut() {
             let has = there.iter().find(|e| e.address == held.address);
             match (wanted.contains(&held.address), held.file.is_some()) {
                 (true, true) => held.want(has.is_some())?,
@@ -185,11 +191,26 @@ impl Endpoints {
                 (false, false) => {}
             }
         }
+        for &address in wanted {
+            if all.iter().any(|held| held.address == address) {
+                continue;
+            }
+            if present()?.len() >= MOST {
+                break; // connections begin from it all the same
+            }
+            all.push(Held::new(address, &self.directory)?);
+            all.last_mut().expect("just pushed").take()?;
+        }
         Ok(stay)
     }
 }
 
 impl Held {
+    fn new(address: IpAddr, directory: &Path) -> Result<Held, LaunchError> {
+        let path = lock_path(directory, address).map_err(failed(directory))?;
+        Ok(Held { address, path, file: None })
+    }
+
     /// Uses the endpoint, which is made if it is not there.
     fn take(&mut self) -> Result<(), LaunchError> {
         // alone while it is decided whether the endpoint is there
@@ -407,6 +428,24 @@ mod tests {
             assert!(backup());
             drop(theirs);
             assert_eq!((there(), backup()), (vec![address], false));
+        });
+    }
+
+    #[test]
+    fn a_new_address_gets_one_while_the_kernel_has_room() {
+        apart("new-endpoint", |directory| {
+            let of = |n: u8| IpAddr::from([10, 8, n, 1]);
+            let ours = Endpoints::add(&[of(1)], directory).unwrap();
+            ours.keep(&[of(2)]).unwrap();
+            assert_eq!(there(), [of(2)]);
+            for n in 3..10 {
+                add(of(n)).unwrap();
+            }
+            ours.keep(&[of(2), of(10)]).unwrap();
+            assert_eq!(there().len(), MOST);
+            assert!(add(of(10)).is_err());
+            drop(ours);
+            assert_eq!((there().len(), fs::read_dir(directory).unwrap().count()), (MOST - 1, 0));
         });
     }
 

@@ -13,6 +13,7 @@ use crate::beginnings;
 use crate::ending;
 use crate::lines::{Lines, Verdict, settle};
 use crate::listener::take_over;
+use crate::places::Told;
 use crate::task::Path;
 
 /// Sockets asked for: made with Multipath TCP, and left to the kernel because that failed.
@@ -21,8 +22,8 @@ pub(crate) struct Counts {
     pub left: AtomicU64,
     /// See `Lines::silent`.
     pub silent: AtomicU64,
-    /// A bit for each of the run's addresses that connections may not begin from; set by the other side.
-    pub barred: AtomicU64,
+    /// The run's addresses, and which of them connections may begin from; set by the other side.
+    pub places: Told,
 }
 
 /// Everything that it needs, made before the fork. Absent descriptors are -1; the others are above 2.
@@ -212,7 +213,10 @@ impl Forked {
                 return;
             }
             let mut lines = self.lines.get();
-            lines.allowed = !(*self.counts).barred.load(Ordering::Relaxed);
+            if let Some((own, barred)) = (*self.counts).places.read() {
+                lines.renew(&own);
+                lines.allowed = !barred;
+            }
             let verdict = lines.connect(call.pid, &call.data.args, valid, socket);
             self.lines.set(lines);
             (*self.counts).silent.store(lines.silent, Ordering::Relaxed);

@@ -50,7 +50,7 @@ pub struct Launch {
     pub paths: Vec<IpAddr>,
     /// A name or a number; none: who called sudo, else who we are.
     pub user: Option<String>,
-    /// What [`Live::allow`] leaves of `paths` holds for first subflows, too: connect(2) waits for us whatever they are.
+    /// What [`Live::allow`] leaves of `paths`, or of what [`Live::renew`] has put in their place, holds for first subflows, too: connect(2) waits for us whatever they are.
     /// The program, and all that it has started, ends with the run, and where the calling thread is killed: nobody would
     /// keep it from what is over.
     pub steered: bool,
@@ -233,7 +233,6 @@ impl Launch {
             program: Arc::clone(&place.program),
             maker: maker.cloned(),
             endpoints: endpoints.cloned(),
-            paths: self.paths.clone(),
             pid: None,
         }));
         Shown(&self.live)
@@ -291,7 +290,7 @@ impl Launch {
                 report.acked_s = last.duration_since(start).as_secs_f64();
             }
             let (sums, open) = place.program.sums();
-            report.fill(&sums, open, place.program.faults());
+            report.fill(&sums, open.len() as u64, place.program.faults());
         }
         let own = usize::from(maker.is_some());
         let mut background = place.map_or(0, |p| p.cgroup.left_behind(own));
@@ -303,10 +302,12 @@ impl Launch {
                 false => background.saturating_sub(own), // without the maker itself
             };
             (report.mptcp_sockets, report.plain_sockets) = maker.counts(); // it counts after it has answered
-            let silent = self.paths.iter().enumerate().filter(|&(place, _)| maker.was_silent(place));
-            report.notes.extend(silent.map(|(_, address)| {
-                format!("the line of {address} did not answer: connections began over another one")
-            }));
+            report.notes.extend(
+                maker
+                    .silent()
+                    .iter()
+                    .map(|address| format!("the line of {address} did not answer: connections began over another one")),
+            );
         }
         if ended {
             report.notes.push("what it left in the background was ended: nothing would keep it within the plan".into());

@@ -42,6 +42,7 @@ mod live;
 mod maker;
 mod orders;
 mod output;
+mod places;
 mod program;
 mod report;
 mod signals;

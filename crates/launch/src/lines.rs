@@ -196,6 +196,19 @@ impl Lines {
         lines
     }
 
+    /// The run has these addresses now, by place, IPv4 as IPv6 ones that stand for it; 0: none.
+    pub fn renew(&mut self, own: &[u128; MOST]) {
+        for (place, (to, &from)) in self.own.iter_mut().zip(own).enumerate() {
+            let ip = Ipv6Addr::from(from);
+            if to.octets() != ip.octets() {
+                *to = if from == 0 { Address::empty() } else { Address::of(ip.to_canonical()) };
+                self.known.iter_mut().filter(|k| k.from == place).for_each(|k| k.until = 0);
+                self.silent &= !(1 << place);
+            }
+        }
+        self.count = own.iter().rposition(|&one| one != 0).map_or(0, |last| last + 1);
+    }
+
     /// Is there a choice?
     pub fn several(&self) -> bool {
         self.count > 1

@@ -1,5 +1,6 @@
 //! A run while it lasts: what it has sent until now, and what may be changed of it.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +19,6 @@ pub(crate) struct Parts {
     pub program: Arc<Program>,
     pub maker: Option<Arc<Maker>>,
     pub endpoints: Option<Arc<Endpoints>>,
-    pub paths: Vec<IpAddr>,
     pub pid: Option<libc::pid_t>,
 }
 
@@ -59,10 +59,15 @@ impl Live {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(work)
     }
 
-    /// What has passed until now, by pair of addresses, and how many connections are open; none where it does not run.
-    pub fn seen(&self) -> Option<(Vec<PathUse>, u64)> {
+    /// What has passed until now, by pair of addresses, and how many connections to other hosts are open, by address of
+    /// this one; none where it does not run.
+    pub fn seen(&self) -> Option<(Vec<PathUse>, BTreeMap<IpAddr, u64>)> {
         self.with(|parts| {
-            let (sums, open) = parts.program.sums();
+            let (sums, flows) = parts.program.sums();
+            let mut open = BTreeMap::new();
+            for flow in flows.iter().filter(|flow| flow.key.leaves()) {
+                *open.entry(flow.key.local).or_default() += 1;
+            }
             (uses(&sums), open)
         })
     }
@@ -82,6 +87,15 @@ impl Live {
         done.transpose().map(|done| done.is_some()).map_err(LaunchError::system("changing the orders of a run"))
     }
 
+    /// The addresses of its lines are these now; for the next [`Live::allow`].
+    pub fn renew(&self, all: &[IpAddr]) {
+        self.with(|parts| {
+            if let Some(maker) = &parts.maker {
+                maker.renew(all);
+            }
+        });
+    }
+
     /// Connections begin from these addresses only, and have subflows over them only, of those of the run; what others
     /// were sending goes on over them. Says which of the dropped ones have endpoints that stay.
     ///
@@ -89,9 +103,8 @@ impl Live {
     /// What `ip` says.
     pub fn allow(&self, addresses: &[IpAddr]) -> Result<Stay, LaunchError> {
         self.with(|parts| {
-            let barred = parts.paths.iter().enumerate().filter(|(_, path)| !addresses.contains(path));
             if let Some(maker) = &parts.maker {
-                maker.bar(barred.fold(0, |mask, (place, _)| mask | 1 << place));
+                maker.allow(addresses);
             }
             parts.endpoints.as_ref().map_or(Ok(Stay::default()), |endpoints| endpoints.keep(addresses))
         })

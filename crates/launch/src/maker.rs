@@ -15,10 +15,12 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::forked::{Counts, Forked, Manager};
 use crate::lines::Lines;
+use crate::places::Places;
 
 /// A page that the maker shares with us.
 struct Shared(*mut Counts);
@@ -44,6 +46,7 @@ pub(crate) struct Maker {
     /// Ends when the maker does.
     alive: OwnedFd,
     counts: Shared,
+    places: Mutex<Places>,
 }
 
 /// Two connected ends, closed on exec. The numbers are above those of the standard streams, also where these are closed.
@@ -107,7 +110,8 @@ impl Maker {
         drop((theirs, life));
         match stands(&alive)? {
             Some(0) => {
-                Ok(Maker { channel, connects: steered || lines.several() || beginnings.is_some(), alive, counts })
+                let connects = steered || lines.several() || beginnings.is_some();
+                Ok(Maker { channel, connects, alive, counts, places: Mutex::new(Places::of(paths)) })
             }
             Some(error) => Err(io::Error::from_raw_os_error(error)),
             None => Err(io::Error::other("the socket maker ended at its start")),
@@ -121,17 +125,30 @@ impl Maker {
         unsafe { libc::poll(&mut poll, 1, patience.as_millis() as libc::c_int) == 1 }
     }
 
-    /// Whether a far end did not answer from the address at this place of `paths` while it did from another.
-    pub fn was_silent(&self, place: usize) -> bool {
-        // SAFETY: as below
-        let counts = unsafe { &*self.counts.0 };
-        counts.silent.load(Ordering::Relaxed) >> place & 1 == 1
+    /// Those of the addresses from which a far end did not answer while it did from another.
+    pub fn silent(&self) -> Vec<IpAddr> {
+        self.places().silent(self.silent_places())
     }
 
-    /// Connections begin from addresses at other places of `paths` from now on.
-    pub fn bar(&self, places: u64) {
+    fn silent_places(&self) -> u64 {
         // SAFETY: as below
-        unsafe { &*self.counts.0 }.barred.store(places, Ordering::Relaxed);
+        unsafe { &*self.counts.0 }.silent.load(Ordering::Relaxed)
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// These are the program's addresses in the place of `paths`, from the next [`Maker::allow`] on.
+    pub fn renew(&self, all: &[IpAddr]) {
+        self.places().renew(all, self.silent_places());
+    }
+
+    /// Connections begin from these of the addresses from now on.
+    pub fn allow(&self, addresses: &[IpAddr]) {
+        let places = self.places();
+        // SAFETY: as below
+        unsafe { &*self.counts.0 }.places.tell(&places, addresses);
     }
 
     /// Sockets made, and left to the kernel.

@@ -11,18 +11,20 @@ use crate::account;
 use crate::error::LaunchError;
 
 /// Opens `path` for a report of a run as `user`, as [`Launch::user`](crate::Launch::user) has it; what is in it stays for
-/// now. `/dev/fd/N`, `/dev/stdout` and `/dev/stderr` are descriptors of ours, whosever they are.
+/// now. `/dev/fd/N`, `/dev/stdout` and `/dev/stderr` are descriptors of ours, whosever they are: what is in their files may
+/// be the program's. Says whether the file is the report's alone.
 ///
 /// # Errors
 /// `Report`: it cannot be opened by that user, or leads elsewhere by a link or a second name, or nobody reads that pipe;
 /// as [`Launch::run`](crate::Launch::run) for the user.
-pub fn open_report(path: &Path, user: Option<&str>) -> Result<File, LaunchError> {
+pub fn open_report(path: &Path, user: Option<&str>) -> Result<(File, bool), LaunchError> {
     let account = account::choose(user)?;
-    let opened = match descriptor(path) {
+    let number = descriptor(path);
+    let opened = match number {
         Some(number) => duplicate(number),
         None => account.act(|| open(path)),
     };
-    opened.map_err(|source| LaunchError::Report {
+    opened.map(|file| (file, number.is_none())).map_err(|source| LaunchError::Report {
         path: path.into(),
         user: (account.changes && source.kind() == io::ErrorKind::PermissionDenied).then_some(account.name),
         source,

@@ -183,15 +183,16 @@ impl Program {
         self.each("paths", Key::read, Use::read)
     }
 
-    /// The sums of everything, open or closed, and how many are open. What waits for an answer counts where it has
+    /// The sums of everything, open or closed, and those that are open. What waits for an answer counts where it has
     /// waited in vain.
-    pub fn sums(&self) -> (BTreeMap<Key, Use>, u64) {
+    pub fn sums(&self) -> (BTreeMap<Key, Use>, Vec<Flow>) {
         self.refresh();
-        let (mut sums, open) = together(|| self.closed(), || self.open());
+        let (mut sums, mut open) = together(|| self.closed(), || self.open());
         for flow in open.iter().filter(|flow| flow.counts.flows > 0 || flow.counts.timeouts > 0) {
             sums.entry(flow.key.clone()).or_default().add(&flow.counts);
         }
-        (sums, open.iter().filter(|flow| flow.counts.flows > 0).count() as u64)
+        open.retain(|flow| flow.counts.flows > 0);
+        (sums, open)
     }
 
     /// What could not be controlled or counted.

@@ -84,8 +84,8 @@ pub struct PathUse {
     pub share: f64,
 }
 
-fn total(sums: &BTreeMap<Key, Use>) -> Use {
-    sums.values().fold(Use::default(), |mut total, one| {
+fn total<'a>(sums: impl IntoIterator<Item = &'a Use>) -> Use {
+    sums.into_iter().fold(Use::default(), |mut total, one| {
         total.add(one);
         total
     })
@@ -93,7 +93,7 @@ fn total(sums: &BTreeMap<Key, Use>) -> Use {
 
 /// Those that sent most first.
 pub(crate) fn uses(sums: &BTreeMap<Key, Use>) -> Vec<PathUse> {
-    let total = total(sums);
+    let total = total(sums.values());
     let part = |part: u64, all: u64| if all == 0 { 0.0 } else { part as f64 / all as f64 };
     let path = |(key, one): (&Key, &Use)| PathUse {
         local: key.local,
@@ -117,23 +117,22 @@ impl Report {
         self.counted = true;
         self.open = open;
         (self.uncontrolled, self.uncounted) = (faults.uncontrolled, faults.uncounted);
-        let total = total(sums);
+        let total = total(sums.values());
         (self.bytes_sent, self.bytes_received) = (total.acked, total.received);
         self.connections = total.flows - total.joins.min(total.flows);
         self.mptcp_connections = sums.iter().filter(|(k, _)| k.mptcp).map(|(_, u)| u.flows - u.joins).sum();
         let rate = |bytes: u64, seconds: f64| if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 };
         (self.sent_bps, self.received_bps) = (rate(total.acked, self.acked_s), rate(total.received, self.elapsed_s));
         self.paths = uses(sums);
-        self.explain();
+        self.explain(sums);
     }
 
-    fn explain(&mut self) {
-        if self.bytes_received > self.bytes_sent && self.control.is_some() {
-            self.notes.push(format!(
-                "received {}, sent {}: the far end decides; run it there",
-                size(self.bytes_received),
-                size(self.bytes_sent)
-            ));
+    fn explain(&mut self, sums: &BTreeMap<Key, Use>) {
+        // what stays on this host has no far end
+        let Use { received, acked, .. } = total(sums.iter().filter(|(key, _)| key.leaves()).map(|(_, one)| one));
+        if received > acked && self.control.is_some() {
+            let (received, sent) = (size(received), size(acked));
+            self.notes.push(format!("received {received}, sent {sent}: the far end decides; run it there"));
         }
         if self.connections == 0 && self.control.is_some() {
             let silent: Vec<_> = self.paths.iter().filter(|p| p.timeouts > 0).map(|p| p.remote.to_string()).collect();

@@ -81,21 +81,26 @@ fn an_endpoint_of_the_users_is_a_backup_while_its_line_is_dropped() {
     assert!(left.starts_with("10.8.2.1") && !left.contains("backup"), "{left}");
 }
 
+/// A server that sends so much and waits for `end`: its port.
+fn sends(world: &World, namespace: &str, at: &'static str, bytes: usize, end: mpsc::Receiver<()>) -> String {
+    let (told, port) = mpsc::channel();
+    world.inside(namespace, move || {
+        let listener = TcpListener::bind((at, 0)).unwrap();
+        told.send(listener.local_addr().unwrap().port()).unwrap();
+        let mut connection = listener.accept().unwrap().0;
+        connection.write_all(&vec![0; bytes]).unwrap();
+        let _ = end.recv();
+    });
+    port.recv().unwrap().to_string()
+}
+
 /// Neither what comes in nor the other end's silence makes the kernel call us.
 #[test]
 fn what_comes_in_is_counted_while_the_connection_lasts() {
     let Some(world) = World::new("incoming") else { return };
     let Some(client) = world.client("incoming") else { return };
-    let (told, port) = mpsc::channel();
     let (end, ended) = mpsc::channel::<()>();
-    let far = world.inside("s", move || {
-        let listener = TcpListener::bind((SERVER, 0)).unwrap();
-        told.send(listener.local_addr().unwrap().port()).unwrap();
-        let mut connection = listener.accept().unwrap().0;
-        connection.write_all(&vec![0; 3_000_000]).unwrap();
-        let _ = ended.recv();
-    });
-    let port = port.recv().unwrap().to_string();
+    let port = sends(&world, "s", SERVER, 3_000_000, ended);
     let live = Live::default();
     let launch = Launch { live: live.clone(), ..world.launch("out", &[&client, "transfer", SERVER, &port, "0"]) };
     let run = world.inside("c", move || launch.run());
@@ -104,9 +109,32 @@ fn what_comes_in_is_counted_while_the_connection_lasts() {
     });
     looking.join().unwrap();
     drop(end);
-    far.join().unwrap();
     let report = run.join().unwrap().unwrap().report;
     assert_eq!((report.bytes_sent, report.bytes_received), (0, 3_000_000));
+}
+
+#[test]
+fn what_stays_on_this_host_is_neither_open_to_others_nor_decided_by_a_far_end() {
+    let Some(world) = World::new("inner") else { return };
+    let Some(client) = world.client("inner") else { return };
+    let far = "10.8.1.1".parse().unwrap();
+    for (namespace, at, open) in [("c", "127.0.0.1", None), ("c", "10.8.1.1", None), ("s", "10.8.1.2", Some(1))] {
+        let (end, ended) = mpsc::channel::<()>();
+        let port = sends(&world, namespace, at, 3_000_000, ended);
+        let live = Live::default();
+        let control = Some("reno".into());
+        let launch =
+            Launch { control, live: live.clone(), ..world.launch("out", &[&client, "transfer", at, &port, "0"]) };
+        let run = world.inside("c", move || launch.run());
+        let looking = world.inside("c", move || {
+            wait_for(&live, "all of it", |paths| paths.iter().map(|p| p.bytes_received).sum::<u64>() == 3_000_000);
+            live.seen().unwrap().1
+        });
+        assert_eq!(looking.join().unwrap().get(&far).copied(), open, "{at}");
+        drop(end);
+        let report = run.join().unwrap().unwrap().report;
+        assert_eq!(report.notes.iter().any(|n| n.contains("the far end decides")), open.is_some(), "{report:?}");
+    }
 }
 
 #[test]
@@ -169,5 +197,56 @@ fn lines_controller_and_pace_change_while_it_runs() {
     let outcome = run.join().unwrap().unwrap().unwrap();
     assert_eq!((outcome.status, sink.counts()), (0, (1, 1, BYTES)), "{:?}", outcome.report);
     assert!(live.seen().is_none() && !live.end(), "it is over");
+    assert_eq!(world.ip("mptcp endpoint show"), "");
+}
+
+/// As one that is dialled again has.
+#[test]
+fn a_line_that_gets_another_address_is_used_from_that() {
+    let Some(world) = World::new("other address") else { return };
+    let Some(client) = world.client("other address") else { return };
+    let [one, two, other]: [IpAddr; 3] = ["10.8.1.1", "10.8.2.1", "10.8.2.77"].map(|a| a.parse().unwrap());
+    let sink = Sink::start(&world, 10);
+    let path = |name: &str| world.directory.join(name).display().to_string();
+    let (gone, refused, go) = (path("gone"), path("refused"), path("go"));
+    let script = format!(
+        "until [ -e {gone} ]; do sleep 0.05; done; {client} transfer {SERVER} {port} 1000 >{refused}.new;
+        mv {refused}.new {refused}; until [ -e {go} ]; do sleep 0.05; done; {client} transfer {SERVER} {port} 100000",
+        port = sink.port
+    );
+    let live = Live::default();
+    let launch = Launch {
+        mptcp: true,
+        steered: true,
+        paths: vec![one, two],
+        live: live.clone(),
+        ..world.launch("out", &["sh", "-c", &script])
+    };
+    let first = live.clone();
+    let run = world.inside("c", move || {
+        let begin = || {
+            assert_eq!(first.allow(&[two]).unwrap(), Stay::default());
+            false
+        };
+        launch.run_unless(begin, |_| {})
+    });
+    world.ip("addr del 10.8.2.1/24 dev c2");
+    world.ip("addr add 10.8.2.77/24 dev c2");
+    world.ip("route add default via 10.8.2.2 dev c2 metric 2");
+    world.ip("route replace default via 10.8.2.2 dev c2 table 2");
+    world.ip("rule add from 10.8.2.77 table 2");
+    std::fs::write(&gone, "").unwrap();
+    let told = common::until("the first try", || std::fs::read_to_string(&refused).ok());
+    assert!(told.contains("Network is unreachable"), "{told}"); // the other line is barred
+    world.inside("c", move || {
+        live.renew(&[one, other]);
+        assert_eq!(live.allow(&[other]).unwrap(), Stay::default());
+    });
+    common::until("its endpoint", || world.ip("mptcp endpoint show").contains("10.8.2.77").then_some(()));
+    assert!(!world.ip("mptcp endpoint show").contains("10.8.2.1 "));
+    std::fs::write(&go, "").unwrap();
+    let outcome = run.join().unwrap().unwrap().unwrap();
+    let carried: Vec<_> = outcome.report.paths.iter().map(|p| (p.local, p.bytes_sent)).collect();
+    assert_eq!((outcome.status, carried), (0, vec![(other, 100_000)]), "{:?}", outcome.report);
     assert_eq!(world.ip("mptcp endpoint show"), "");
 }

@@ -37,8 +37,8 @@ impl Launch {
         Launch(Run { id, command, control, mptcp, paths, user, steered, network, live: Live::default(), directory })
     }
 
-    /// What the program has sent and received until now, by pair of addresses, from any thread; None where it does not
-    /// run.
+    /// What the program has sent and received until now, by pair of addresses, and how many connections to other hosts it
+    /// has open, by address of this one; from any thread; None where it does not run.
     fn seen(&self, py: Python<'_>) -> Option<String> {
         let seen = py.detach(|| self.0.live.seen());
         seen.map(|(paths, open)| json(&serde_json::json!({ "paths": paths, "open": open })))
@@ -48,6 +48,11 @@ impl Launch {
     #[pyo3(signature = (control, pace=None))]
     fn order(&self, py: Python<'_>, control: &str, pace: Option<u32>) -> PyResult<bool> {
         py.detach(|| self.0.live.order(control, pace)).map_err(|e| Failed::new(e).into_py(py))
+    }
+
+    /// The addresses that the lines have now, for the next `allow`.
+    fn renew(&self, addresses: Vec<IpAddr>) {
+        self.0.live.renew(&addresses);
     }
 
     /// The addresses that connections may use from now on, of those of the run; of the others those whose endpoints are the
@@ -129,12 +134,13 @@ fn fail(py: Python<'_>, error: LaunchError) -> PyErr {
     raised
 }
 
-/// Opens the file of a report, as the user whom the program will run as: the descriptor, which is the caller's to close.
+/// Opens the file of a report, as the user whom the program will run as: the descriptor, which is the caller's to close, and
+/// whether the file is the report's alone.
 #[pyfunction]
 #[pyo3(signature = (path, user=None))]
-pub fn open_report(py: Python<'_>, path: PathBuf, user: Option<String>) -> PyResult<i32> {
+pub fn open_report(py: Python<'_>, path: PathBuf, user: Option<String>) -> PyResult<(i32, bool)> {
     let opened = py.detach(|| pathcast_launch::open_report(&path, user.as_deref()));
-    opened.map(IntoRawFd::into_raw_fd).map_err(|e| Failed::new(e).into_py(py))
+    opened.map(|(file, alone)| (file.into_raw_fd(), alone)).map_err(|e| Failed::new(e).into_py(py))
 }
 
 /// Removes a cgroup that an earlier run has left behind; says whether there was one.
@@ -149,8 +155,8 @@ pub fn end_cgroup(py: Python<'_>, path: String) -> PyResult<usize> {
     py.detach(|| pathcast_launch::end(&path)).map_err(|e| Failed::new(e).into_py(py))
 }
 
-/// Removes the endpoint that an earlier run has left behind, in a named network namespace or in this one; says whether
-/// there was one.
+/// Removes the endpoint that an earlier run has left behind, in a network namespace (its name, or a path that begins
+/// with `/`) or in this one; says whether there was one.
 #[pyfunction]
 pub fn remove_endpoint(
     py: Python<'_>,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from pathcast.say import say
 if TYPE_CHECKING:
     from pathcast.cli.deadline import Deadline
     from pathcast.forecast.record import Recorder
+    from pathcast.lines.config import Line
     from pathcast.plan.terms import LineTerms, Way, Wish
     from pathcast.service.auto import Auto
 
@@ -32,8 +33,8 @@ _QUIET, _SEVERAL, _ONE = "gleaner", "lia", "cubic"
 
 @dataclass(frozen=True)
 class Prepared:
-    """control: the first. addresses: of all lines that may be used. forecast: what was, where a far end was named.
-    whole: whether all lines have an address."""
+    """control: the first. addresses: of all lines that may be used; lines: and those that these get later. forecast:
+    what was, where a far end was named. whole: whether all lines have an address."""
 
     auto: Auto
     control: str
@@ -151,6 +152,7 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
         dated=dated,
         changed=changes.look,
         stepped=changes.stepped,
+        found=_finding({name: known[name] for name in lines}),
     )
     if not auto.step.lines and auto.spent and not down:
         raise usage(f"--paths auto: {_SPENT}")
@@ -161,7 +163,20 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     say(f"over {' and '.join(auto.step.lines)} with {auto.step.control}")
     addresses = [address for of_line in lines.values() for address in of_line]
     seen = forecast[0] if forecast else None
-    return Prepared(auto, auto.step.control, addresses, lines, seen, wish, sized, limit, not down)
+    return Prepared(auto, auto.step.control, addresses, auto.lines, seen, wish, sized, limit, not down)
+
+
+def _finding(lines: Mapping[str, Line]) -> Callable[[], dict[str, list[str]]]:
+    """The addresses of lines at any time, of those that may get others."""
+    from pathcast.lines import here
+
+    may = {name: line for name, line in lines.items() if not line.addresses}
+
+    def find() -> dict[str, list[str]]:
+        found = here.addresses() if may else []
+        return {name: [one.local for one in here.of_line(line, found)] for name, line in may.items()}
+
+    return find
 
 
 def _until(wish: Wish, left_s: float) -> Wish:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import ipaddress
 import json
 import os
@@ -100,7 +99,10 @@ def run(
     if into is not None:
         into.close()  # until the end of the program
     # now, rather than after an hour of copying; and before the program can put something else in its place
-    file = os.fdopen(_native.open_report(report, user), "w") if report is not None else None
+    file, alone = None, False
+    if report is not None:
+        descriptor, alone = _native.open_report(report, user)
+        file = os.fdopen(descriptor, "w")
     steer = prepared.auto if prepared is not None else None
     ended = None
     if job is not None:
@@ -128,7 +130,7 @@ def run(
         _booked()
     if prepared is not None:
         document["auto"] = prepared.document(document)
-    if file is not None and (problem := _written(document, file)):
+    if file is not None and (problem := _written(document, file, alone)):
         say(f"cannot write the report to `{report}`: {problem}")
     for line in summary(document):
         say(line)
@@ -197,12 +199,11 @@ def _addresses(paths: str) -> list[str]:
     return found
 
 
-def _written(document: dict[str, Any], file: IO[str]) -> str | None:
-    """Writes the report over what the file holds; what has kept it from that."""
+def _written(document: dict[str, Any], file: IO[str], alone: bool) -> str | None:
+    """Writes the report, over what the file holds where it is the report's alone; what has kept it from that."""
     try:
         with file:
-            appends = fcntl.fcntl(file, fcntl.F_GETFL) & os.O_APPEND  # 3>>FILE
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode) and not appends:
+            if alone and stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 file.truncate(0)
             file.write(json.dumps(document, indent=1) + "\n")
     except OSError as error:

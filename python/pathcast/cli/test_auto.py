@@ -73,13 +73,26 @@ class Running:
         self.paths = [{**about, "local": f"192.0.2.{n}", "bytes_sent": of} for n, of in enumerate(sent, 1)]
 
     def seen(self):
-        return {"paths": self.paths, "open": 1}
+        return {"paths": self.paths, "open": {"192.0.2.1": 1}}
 
     def allow(self, addresses):
         return [], []
 
     def __getattr__(self, name):
         return lambda *_: []
+
+
+def test_a_device_that_is_dialled_again_gives_its_line_another_address(lines, monkeypatch):
+    lines.write_text('[line.dsl]\nfrom = "192.0.2.1"\n\n[line.cable]\ndev = "none0"\n')
+    monkeypatch.setattr(here, "addresses", lambda: [here.Address("none0", "192.0.2.2", 24), *other])
+    other = [here.Address("none1", "192.0.2.1", 24)]
+    made = prepare(bounded(), None, False, None)
+    assert made.lines == {"dsl": ["192.0.2.1"], "cable": ["192.0.2.2"]}
+    other += [here.Address("none0", "192.0.2.3", 24), here.Address("none1", "192.0.2.4", 24)]
+    made.auto.look(running := Running(0, 0, 3 * 10**6), made.auto._began_s + 1)
+    document = made.document({"paths": running.paths, "elapsed_s": 5.0, "bytes_sent": 0})
+    assert document["lines"] == {"dsl": ["192.0.2.1"], "cable": ["192.0.2.2", "192.0.2.3"]}
+    assert document["sentence"].startswith("cable 3 MB in ")
 
 
 @pytest.mark.parametrize(("hours", "final"), [("", True), ('use = "{}-{}"\n', False)])

@@ -52,8 +52,8 @@ class Running:
         return self._names[control]
 
     def seen(self) -> dict[str, Any] | None:
-        """Of every pair of addresses what was sent and received (`paths`), and how many connections are open (`open`);
-        None where it does not run."""
+        """Of every pair of addresses what was sent and received (`paths`), and by local address how many connections to
+        other hosts are open (`open`); None where it does not run."""
         text = self._run.seen()
         found: dict[str, Any] | None = None if text is None else json.loads(text)
         return found
@@ -61,6 +61,14 @@ class Running:
     def order(self, control: str, pace: int | None) -> None:
         """This controller from now on, and at most `pace` byte/s of each connection and subflow."""
         self._run.order(self.kernel_name(control), pace)
+
+    def renew(self, addresses: Sequence[str]) -> None:
+        """The lines have these addresses now, for the next `allow`."""
+        if self.record is not None:  # before an endpoint of it is made
+            made = self.record.made.setdefault("endpoints", [])
+            made += [address for address in addresses if address not in made]
+            self.record.tell({})
+        self._run.renew(list(addresses))
 
     def allow(self, addresses: Sequence[str]) -> tuple[list[str], list[str]]:
         """These local addresses only, of those of the run; those of the others that stay as backups, since their

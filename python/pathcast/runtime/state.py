@@ -308,13 +308,17 @@ class Record:
         if not endpoints:
             return removed
         where = self.about.get("namespace")
-        if where == network_namespace():
-            name = None
-        elif (name := namespace_name(where)) is None:
-            return removed  # the namespace is gone, and its endpoints with it
-        return removed + [
-            f"endpoint {address}" for address in endpoints if _native.remove_endpoint(address, run_dir(), name)
-        ]
+        with contextlib.ExitStack() as stack:
+            inside = None
+            if where != network_namespace():
+                if (fd := _open_namespace(where)) is None:  # it is gone, and its endpoints with it
+                    for address in endpoints:
+                        _mark(address, where).unlink(missing_ok=True)
+                    return removed
+                stack.callback(os.close, fd)
+                inside = f"/proc/self/fd/{fd}"
+            done = [address for address in endpoints if _native.remove_endpoint(address, run_dir(), inside)]
+        return removed + [f"endpoint {address}" for address in done]
 
     def forget(self) -> list[str]:
         """Removes the record and its socket, nothing of what it names; returns their paths."""
@@ -338,10 +342,42 @@ def network_namespace() -> int:
 def namespace_name(number: int | None) -> str | None:
     """The name of a network namespace; None for one without."""
     with contextlib.suppress(OSError):
-        for path in Path("/run/netns").iterdir():
+        for path in _named():
             if path.stat().st_ino == number:
                 return path.name
     return None
+
+
+def _open_namespace(number: int | None) -> int | None:
+    """A descriptor of a network namespace by its number, be it without a name; None where it is gone, as far as this
+    process sees. Raises OSError where it is there and cannot be opened."""
+    kind = os.stat("/proc/self/ns/net").st_dev
+    # that of the host most often has no name
+    numbers = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
+    for path in (*_named(), *(Path(f"/proc/{process}/ns/net") for process in numbers)):
+        try:
+            about = os.stat(path)
+        except OSError:  # it has ended, or is hidden
+            continue
+        if (about.st_dev, about.st_ino) != (kind, number):
+            continue
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            if os.fstat(fd).st_ino == number:
+                return fd
+            os.close(fd)
+    return None
+
+
+def _named() -> list[Path]:
+    with contextlib.suppress(OSError):
+        return list(Path("/run/netns").iterdir())
+    return []
+
+
+def _mark(address: str, namespace: int | None) -> Path:
+    """The file that says what was made of an endpoint: as crates/launch has it."""
+    return run_dir() / f"endpoint-{address.replace(':', '_')}-{namespace}"
 
 
 def _read(path: Path) -> Record | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -373,6 +375,83 @@ def test_a_namespace_of_somebody_else_is_neither_taken_nor_removed(home):
     assert error.value.code == "exists"
     assert records() == []
     assert (home / "netns" / "pc-n1").exists()
+
+
+CLEAN = "from pathcast.runtime.state import clean; print(*clean(), sep='\\n')"
+ENDPOINT = ["ip", "mptcp", "endpoint"]
+
+
+@pytest.fixture
+def elsewhere():
+    """A process in a network namespace without a name: how it is entered, and the namespace's number."""
+    as_root()
+    process = subprocess.Popen(["unshare", "-n", "sleep", "600"])
+    try:
+        own = state.network_namespace()
+        for _ in range(1000):
+            if (number := os.stat(f"/proc/{process.pid}/ns/net").st_ino) != own:
+                break
+            time.sleep(0.01)
+        enter = ["nsenter", "-t", str(process.pid), "-n"]
+        if subprocess.run([*enter, *ENDPOINT, "add", "192.0.2.1", "subflow"], capture_output=True).returncode:
+            pytest.skip("missing: endpoints of MPTCP in a network namespace")
+        yield process, enter, number
+    finally:
+        process.kill()
+        process.wait()
+
+
+def killed_run(home, number):
+    """The record of a run there that was killed, and the mark of its endpoint."""
+    run = Record.of_this_process("run", "7", {"endpoints": ["192.0.2.1"]}, {"namespace": number})
+    run.started -= 1
+    lay(run)
+    mark = home / f"endpoint-192.0.2.1-{number}"
+    mark.write_text("made by pathcast\n")
+    return mark
+
+
+def test_endpoints_of_a_namespace_without_a_name_are_found_from_another_one(home, elsewhere):
+    _, enter, number = elsewhere
+    mark = killed_run(home, number)
+    command = ["unshare", "-n", sys.executable, "-c", CLEAN]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "endpoint 192.0.2.1" in done.stdout.splitlines()
+    assert subprocess.run([*enter, *ENDPOINT], capture_output=True, text=True).stdout == ""
+    assert (records(), mark.exists()) == ([], False)
+
+
+def test_where_they_cannot_be_removed_they_stay_known(home, elsewhere, monkeypatch):
+    from pathcast import _native
+
+    def refuse(address, directory, namespace):
+        raise PathcastError("undo", "cannot enter the namespace")
+
+    _, _, number = elsewhere
+    mark = killed_run(home, number)
+    monkeypatch.setattr(_native, "remove_endpoint", refuse)
+    assert clean() == ["not removed: run 7: cannot enter the namespace"]
+    assert ([one.id for one in records()], mark.exists()) == (["7"], True)
+    # nor does it go where it cannot be opened
+    opened = os.open
+
+    def denied(path, *args, **kwargs):
+        if str(path).endswith("/ns/net"):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", denied)
+    assert "not removed: run 7: [Errno 13] Permission denied" in clean()[0]
+    assert [one.id for one in records()] == ["7"]
+
+
+def test_endpoints_are_gone_with_their_namespace_and_so_are_their_marks(home, elsewhere):
+    process, _, number = elsewhere
+    mark = killed_run(home, number)
+    process.kill()
+    process.wait()
+    assert clean() == [str(home / "run-7.sock"), str(home / "run-7.json")]
+    assert not mark.exists()
 
 
 def test_forget_leaves_what_is_named(home):

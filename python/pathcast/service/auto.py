@@ -6,7 +6,7 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from pathcast import zone
@@ -21,6 +21,8 @@ LOOK_S = 1.0
 FIRST_S = 2.0
 # others of this host may read how far it is so often [s]
 SHOW_S = 2.0
+# addresses of the lines are looked for so often, and at once where a connection has one that is new [s]
+FIND_S = 5.0
 # a program that has to end sends so much of each connection meanwhile [byte/s], and is killed after [s]
 CRAWL, END_S = 1_000, 5.0
 # the wall clock against the monotonic one, from where on it was set [s]
@@ -31,7 +33,7 @@ class Auto:
     """course: decides. addresses: of every line those of this host. say: for people, who hear of progress every
     `tell_s`. counted: what the lines' devices have carried since the start, of everybody. dated: whether the deadline
     is by the wall clock. changed: new terms of lines, told what the job has carried over each [byte]. stepped: hears
-    that the clock was set."""
+    that the clock was set. found: the addresses that lines have now, as `addresses`, where they may be others."""
 
     def __init__(
         self,
@@ -47,8 +49,12 @@ class Auto:
         wall: Callable[[], float] = time.time,
         changed: Callable[[Mapping[str, int]], Mapping[str, LineTerms]] = lambda _: {},
         stepped: Callable[[], object] = lambda: None,
+        found: Callable[[], Mapping[str, Sequence[str]]] = dict,
     ) -> None:
-        self._course, self._addresses, self.controls = course, addresses, controls
+        self._course, self.controls, self._find = course, controls, found
+        self._addresses = {line: [*of] for line, of in addresses.items()}
+        # and those that lines had before
+        self.lines = {line: [*of] for line, of in addresses.items()}
         self._line = {address: line for line, of in addresses.items() for address in of}
         self._max_rate_bps, self._say, self._tell_s = max_rate_bps, say, tell_s
         self._count, self._clock = counted, clock
@@ -64,6 +70,9 @@ class Auto:
         self.pace = self._pace(max(1, len(self.first)))
         self._allowed = set(self.step.lines)
         self._ordered = (self.step.control, self.pace)
+        # whether lines have addresses that the run has not been told of; those that were looked for
+        self._renewed, self._sought = False, set[str]()
+        self._found_s = -math.inf
         self._began_s = self._told_s = 0.0
         self._shown_s = -math.inf
         self._carried: Mapping[str, int] = {}
@@ -139,6 +148,7 @@ class Auto:
             self._course.stepped(step_s, self._dated)
             self._stepped()
             self._say(f"the clock was set {'forward' if step_s > 0 else 'back'} by {span(abs(step_s))}")
+        self._look_for(now_s, {path["local"] for path in seen["paths"]})
         passed = self._seen(seen["paths"])
         try:
             self._course.renewed(self._changed(passed.wire))
@@ -161,7 +171,23 @@ class Auto:
             self._told_s = now_s
             self._say(self.progress())
 
-    def _carry_out(self, running: Running, connections: int, now_s: float) -> list[str]:
+    def _look_for(self, now_s: float, used: Set[str]) -> None:
+        """Addresses that lines have got meanwhile: they take the place of those that are gone."""
+        sought = used - self._line.keys() - self._sought
+        if not sought and now_s - self._found_s < FIND_S:
+            return
+        self._sought |= sought
+        self._found_s = now_s
+        with contextlib.suppress(PathcastError, OSError):  # it goes on by those it knows
+            for line, now in self._find().items():
+                if new := [address for address in now if address not in self._addresses[line]]:
+                    self._addresses[line] = [*now]
+                    self.lines[line] += [address for address in new if address not in self.lines[line]]
+                    self._line |= dict.fromkeys(new, line)
+                    self._renewed = True
+                    self._say(f"{line} has another address: {', '.join(new)}")
+
+    def _carry_out(self, running: Running, open: Mapping[str, int], now_s: float) -> list[str]:
         """What the step changes, before anybody is told of it; what people are to know of that. What fails is tried
         again at the next look."""
         if not self.step.lines:
@@ -170,15 +196,17 @@ class Auto:
             running.order(self._ordered[0], CRAWL)
             return []
         notes = []
-        if (lines := set(self.step.lines)) != self._allowed:
+        if self._renewed:
+            running.renew(self._of([*self._addresses]))
+        if (lines := set(self.step.lines)) != self._allowed or self._renewed:
             backups, shared = running.allow(self._of(self.step.lines))
-            self._allowed = lines
-            for address in backups:
-                line = self._line.get(address, address)
+            self._allowed, self._renewed = lines, False
+            # of an address that is gone nothing is to be said
+            for line in (line for at in backups if (line := self._line.get(at, at)) not in lines):
                 notes.append(f"{line}'s MPTCP endpoint is not pathcast's: it is a backup meanwhile")
-            for address in shared:
-                line = self._line.get(address, address)
+            for line in (line for at in shared if (line := self._line.get(at, at)) not in lines):
                 notes.append(f"another run uses {line}'s MPTCP endpoint: until it ends this one may go over {line} too")
+        connections = sum(count for local, count in open.items() if local in self._line)
         orders = self.step.control, self._pace(max(1, connections))
         if orders != self._ordered:
             running.order(*orders)
@@ -249,33 +277,36 @@ class Auto:
         # what the kernel cannot be told is no bound there, either: its largest number says so
         return pace if pace < 2**32 - 1 else None
 
+    def _over(self, path: Mapping[str, Any]) -> str | None:
+        """The line that a path is over; None of one that stays on this host, or is over no line."""
+        return None if path["remote"] in self._line else self._line.get(path["local"])
+
     def _job(self, paths: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-        """The program's bytes by line, of the direction that most of them went."""
-        sent = sum(path["bytes_sent"] for path in paths)
-        there = "bytes_sent" if sent >= sum(path["bytes_received"] for path in paths) else "bytes_received"
+        """The program's bytes by line, of the direction that most of the lines' went."""
+        over = [(line, path) for path in paths if (line := self._over(path)) is not None]
+        sent = sum(path["bytes_sent"] for _, path in over)
+        there = "bytes_sent" if sent >= sum(path["bytes_received"] for _, path in over) else "bytes_received"
         job: dict[str, int] = {}
-        for path in paths:
-            if (line := self._line.get(path["local"])) is not None:
-                job[line] = job.get(line, 0) + path[there]
+        for line, path in over:
+            job[line] = job.get(line, 0) + path[there]
         return job
 
     def _wire(self, paths: Sequence[Mapping[str, Any]]) -> dict[str, int]:
         """What passed of the job by line, IP bytes both ways."""
         wire: dict[str, int] = {}
         for path in paths:
-            if (line := self._line.get(path["local"])) is not None:
+            if (line := self._over(path)) is not None:
                 whole = path["bytes_sent"] + path["bytes_retransmitted"] + path["bytes_received"]
                 wire[line] = wire.get(line, 0) + int(whole * OVERHEAD)
         return wire
 
     def _seen(self, paths: Sequence[Mapping[str, Any]]) -> Seen:
         timeouts: dict[str, int] = {}
+        over = [(line, path) for path in paths if (line := self._over(path)) is not None]
         # whom else a program tries in vain says nothing of the lines
-        heard = {path["remote"] for path in paths if path["bytes_sent"] + path["bytes_received"]}
-        silent = {path["remote"] for path in paths if path["timeouts"] and (path["remote"] in heard or not heard)}
-        for path in paths:
-            if (line := self._line.get(path["local"])) is None:
-                continue
+        heard = {path["remote"] for _, path in over if path["bytes_sent"] + path["bytes_received"]}
+        silent = {path["remote"] for _, path in over if path["timeouts"] and (path["remote"] in heard or not heard)}
+        for line, path in over:
             if path["remote"] in silent:
                 timeouts[line] = timeouts.get(line, 0) + path["timeouts"]
         return Seen(
@@ -285,8 +316,10 @@ class Auto:
 
 def carried_sentence(document: Mapping[str, Any], addresses: Mapping[str, Sequence[str]]) -> str:
     """Of a run's report what each line carried: `dsl 3.1 GB, cable 6 GB`."""
+    own = {address for of in addresses.values() for address in of}
+    paths = [path for path in document["paths"] if path["remote"] not in own]
     found = {
-        line: sum(p["bytes_sent"] + p["bytes_received"] for p in document["paths"] if p["local"] in of)
+        line: sum(p["bytes_sent"] + p["bytes_received"] for p in paths if p["local"] in of)
         for line, of in addresses.items()
     }
     return ", ".join(f"{line} {size(bytes)}" for line, bytes in found.items() if bytes) or "nothing was carried"

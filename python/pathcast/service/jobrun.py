@@ -293,7 +293,9 @@ def keeps(name: str, first: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], 
 def _by_line(reports: Sequence[dict[str, Any]]) -> dict[str, int]:
     found: dict[str, int] = {}
     for report in reports:
-        for line, addresses in report.get("auto", {}).get("lines", {}).items():
-            paths = [path for path in report["paths"] if path["local"] in addresses]
+        lines = report.get("auto", {}).get("lines", {})
+        own = {address for addresses in lines.values() for address in addresses}
+        for line, addresses in lines.items():
+            paths = [path for path in report["paths"] if path["local"] in addresses and path["remote"] not in own]
             found[line] = found.get(line, 0) + sum(path["bytes_sent"] + path["bytes_received"] for path in paths)
     return found

@@ -26,13 +26,20 @@ class Running:
         self.open, self.told, self.foreign, self.shared = 2, [], [], []
         # timeouts of who never answers, by local address
         self.vain = {}
+        # what the program gets from others on this host, over the address of each
+        self.inner = {}
 
     def seen(self):
         paths = [
             {**QUIET, "local": local, "bytes_sent": sent, "bytes_received": 10} for local, sent in self.sent.items()
         ]
         paths += [{**QUIET, "local": local, "remote": "198.51.100.7", "timeouts": n} for local, n in self.vain.items()]
-        return {"paths": paths, "open": self.open}
+        paths += [{**QUIET, "local": at, "remote": at, "bytes_received": n} for at, n in self.inner.items()]
+        # of 127.0.0.1: what it has open there
+        return {"paths": paths, "open": {"192.0.2.1": self.open, "127.0.0.1": len(self.inner) * 40}}
+
+    def renew(self, addresses):
+        self.told.append(("renew", list(addresses)))
 
     def allow(self, addresses):
         self.told.append(("allow", list(addresses)))
@@ -85,6 +92,7 @@ def test_the_rate_is_shared_by_the_connections():
     fast.look(running := Running(), 1.0)
     assert running.told == [("order", "lia", None)]  # of two connections each more than the kernel can be told
     running = Running()
+    running.inner = {"127.0.0.1": MB}  # what is open to this host itself has no part of it
     for at_s, connections in ((1.0, 2), (2.0, 2), (3.0, 5), (4.0, 0)):
         running.open = connections
         made.look(running, at_s)
@@ -208,7 +216,7 @@ def test_what_it_waits_for_is_said_reported_and_shown():
     running.timeouts = {}
     seen = running.seen
     paths = lambda: [{**one, "timeouts": running.timeouts.get(one["local"], 0)} for one in seen()["paths"]]  # noqa: E731
-    running.seen = lambda: {"paths": paths(), "open": 1}
+    running.seen = lambda: {"paths": paths(), "open": {"192.0.2.1": 1}}
     for at_s in range(1, 41):
         if at_s <= 10 or at_s > 30:
             running.sent["192.0.2.1"] += MB
@@ -281,6 +289,90 @@ def test_where_nobody_has_answered_yet_it_says_who_does_not():
         off[0] = float(at_s)
         made.look(running, off[0])
     assert (made.step.wait, len(said)) == (None, 2), said
+
+
+INNER = pytest.mark.parametrize("inner", ["127.0.0.1", "192.0.2.1"])  # a line's own is no way to elsewhere, either
+
+
+@INNER
+def test_what_a_program_gets_from_this_host_is_none_of_its_job(inner):
+    now = [0.0]
+    clock = lambda: now[0]  # noqa: E731
+    course = Course(guessed(["dsl"], {False: "cubic"}, {}), {"dsl": LineTerms("dsl", most_bytes=99 * MB)}, Wish(8 * MB))
+    made = Auto(course, ADDRESSES, ("cubic",), None, lambda _: None, 1e9, dict, clock, wall=clock)
+    running = Running()
+    for now[0] in (1.0, 2.0, 3.0):
+        running.sent["192.0.2.1"] += MB
+        running.inner = {inner: int(100 * MB * now[0])}
+        made.look(running, now[0])
+    assert (made.step.done, made.step.rates_bps["dsl"], made.ended) == (3 / 8, 8 * MB, False)
+    paths = running.seen()["paths"]
+    assert made.document(paths)["done"] == 3 / 8
+    assert carried_sentence({"paths": paths}, {"dsl": ["192.0.2.1"]}) == "dsl 3 MB"
+
+
+@INNER
+def test_nor_does_it_tell_that_the_lines_answer(inner):
+    off = [0.0]
+    made, said = auto({name: LineTerms(name) for name in ADDRESSES}, wall=off)
+    running = Running()
+    running.sent = {}
+    for at_s in range(1, 10):
+        running.inner = {inner: at_s * MB}
+        running.vain = {"192.0.2.1": at_s // 2, "192.0.2.2": at_s // 2, "127.0.0.1": at_s}
+        off[0] = float(at_s)
+        made.look(running, off[0])
+    assert "nothing gets through to 198.51.100.7 for 5 s: no answer over dsl and cable" in said[0]
+
+
+def test_a_line_may_get_another_address_meanwhile():
+    now, said, found = [0.0], [], {name: list(of) for name, of in ADDRESSES.items()}
+    clock = lambda: now[0]  # noqa: E731
+    terms = {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", most_bytes=40 * MB)}
+    course = Course(guessed(["dsl", "cable"], {False: "lia"}, {}), terms, Wish(1), sized=False)
+    made = Auto(course, ADDRESSES, ("lia",), None, said.append, 1e9, clock=clock, wall=clock, found=lambda: dict(found))
+    running = Running()
+    for now[0] in (1.0, 2.0):
+        made.look(running, now[0])
+    assert running.told == []
+    # it is dialled again; a program's connection tells
+    found["cable"] = ["192.0.2.77", "2001:db8::2"]
+    running.foreign = ["192.0.2.2"]  # whose endpoint is the user's
+    for now[0] in (3.0, 4.0):
+        running.sent["192.0.2.77"] = int(now[0]) * MB
+        made.look(running, now[0])
+    both = ["192.0.2.1", "192.0.2.77", "2001:db8::2"]
+    assert running.told == [("renew", both), ("allow", both)]
+    assert said == ["cable has another address: 192.0.2.77"]
+    paths = running.seen()["paths"]
+    assert 40 * MB - made.left(paths)["max_bytes"]["cable"] > 4 * MB
+    assert carried_sentence({"paths": paths}, made.lines) == "dsl 10 B, cable 4 MB"
+    assert ADDRESSES["cable"] == ["192.0.2.2", "2001:db8::2"]
+    # bounds hold for it too, and while no connection can tell, addresses are looked for
+    running.foreign = []
+    running.sent["192.0.2.77"] = 39 * MB
+    now[0] = 5.0
+    made.look(running, now[0])
+    assert running.told[2:] == [("allow", ["192.0.2.1"])]
+    found |= {"dsl": ["192.0.2.111"], "cable": []}  # that one is down: its last ones stay barred
+    for now[0] in (6.0, 7.0, 8.0, 9.0, 10.0, 11.0):
+        made.look(running, now[0])
+    assert running.told[3:] == [("renew", ["192.0.2.111", *both[1:]]), ("allow", ["192.0.2.111"])]
+
+
+def test_where_addresses_cannot_be_had_it_goes_by_those_it_knows():
+    def found():
+        raise PathcastError("ip", "`ip -j addr show` has not answered within 10 s")
+
+    terms = {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", most_bytes=10 * MB)}
+    course = Course(guessed(["dsl", "cable"], {False: "lia"}, {}), terms, Wish(1), sized=False)
+    clock = lambda: 0.0  # noqa: E731
+    made = Auto(course, ADDRESSES, ("lia",), None, print, 1e9, clock=clock, wall=clock, found=found)
+    running = Running()
+    for at_s in (1.0, 2.0):
+        running.sent["192.0.2.2"] = 9 * MB
+        made.look(running, at_s)
+    assert running.told == [("allow", ["192.0.2.1"])]
 
 
 def test_what_is_left_of_its_bounds_is_told_while_it_runs():

@@ -29,7 +29,7 @@ left = pathlib.Path("left")
 n = int(left.read_text())
 left.write_text(str(n - 1))
 open("seen", "a").write(json.dumps(words) + "\\n")
-paths = [{"local": "192.0.2.1", "bytes_sent": 100, "bytes_received": 1}]
+paths = [{"local": "192.0.2.1", "remote": "192.0.2.9", "bytes_sent": 100, "bytes_received": 1}]
 auto = {"expected_s": 7.0, "lines": {"dsl": ["192.0.2.1"]}, "ended": n == 9}
 json.dump({"bytes_sent": 100, "bytes_received": 1, "connections": 1, "paths": paths, "auto": auto}, open(report, "w"))
 sys.exit(0 if n <= 0 else 143 if n == 9 else 12)
@@ -221,7 +221,7 @@ def point(name):
 point("before")
 status = int(os.environ.get("STATUS", "0"))
 open("done", "a").write(f"{status}\\n")
-tell(status, {"paths": [{"local": "192.0.2.1", "bytes_sent": 100, "bytes_received": 1}]})
+tell(status, {"paths": [{"local": "192.0.2.1", "remote": "192.0.2.9", "bytes_sent": 100, "bytes_received": 1}]})
 point("told")
 json.dump({}, open(sys.argv[sys.argv.index("--report") + 1], "w"))
 sys.exit(status)
