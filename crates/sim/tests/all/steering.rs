@@ -1,7 +1,9 @@
 //! pathcast's rule for what a subflow is given: never slower than over the best path alone, where the kernel by itself is.
 
 use pathcast_base::{Protocol, TransferReport};
+use pathcast_congestion::controllers;
 use pathcast_scenario::Scenario;
+use pathcast_session::steer::is_coupled;
 use pathcast_sim::World;
 
 /// Two lines: Mbit/s, RTT in ms, packets of queue, loss.
@@ -76,4 +78,14 @@ fn the_kernels_scheduler_sees_tcps_own_rate_of_a_paced_subflow() {
     // 46.1 Mbit/s in the real kernel (2 runs of 100 MB); by the controller's own rate the slow line's buffer would hold up all
     let [kernels, _] = shares([(51.8, 160, 475, 0.0), (2.2, 23, 43, 0.0)], 30_000_000, "adaptive_start");
     assert!(kernels > 0.9, "{kernels:.3}");
+}
+
+#[test]
+fn a_controller_is_steered_alike_by_the_headers_name_and_by_the_kernels() {
+    for info in controllers() {
+        for copy in ["", "_2", "_3", "_17", "_99"] {
+            let in_kernel = format!("{}{copy}", info.kernel_name);
+            assert_eq!(is_coupled(&in_kernel), is_coupled(info.name), "{in_kernel}");
+        }
+    }
 }
