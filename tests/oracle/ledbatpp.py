@@ -8,13 +8,14 @@ times the duration of this one later.
 Ours: base is the smallest RTT of the last one to two halves of base_window; an RTT has passed when the data sent at
 its start is acked; a loss is TCP's halving, in a hold of the window before it; a first window below IW stays; a window
 that q lowered is no slow start; a loss ends the first slow start, unless it is undone, or a hold, and the next slowdown
-comes 2 RTT later; q does not end the slow start after a slowdown.
+comes 2 RTT later; q does not end the slow start after a slowdown; a slowdown within a slow start leaves ssthresh as
+it is; idle time is no part of a slowdown.
 """
 
 import math
 from collections import deque
 
-from oracle.tcp import RECOVERED, TIMEOUT, Control, Event, whole
+from oracle.tcp import RECOVERED, TIMEOUT, TX_START, Control, Event, whole
 
 FIRST, AVOID, HOLD, RAMP = range(4)
 
@@ -24,6 +25,7 @@ class LedbatPP(Control):
     phase = FIRST
     next = None  # the next slowdown, or the end of the hold, us
     began = 0  # the slowdown that goes on, us
+    before = 0.0  # the window before it
     credit = 0.0  # of the next packet
     passed = False  # a round has ended that is not yet judged
 
@@ -31,11 +33,12 @@ class LedbatPP(Control):
         self.start()
         f = self.flow
         f.cwnd = float(min(f.cwnd, self.p["first_window"]))
-        self.end, self.turned = f.nxt, f.now
+        self.end, self.turned, self.seen = f.nxt, f.now, f.now
         self.rtts: deque[int] = deque(maxlen=4)
 
     def ack(self, e: Event) -> None:
         f = self.flow
+        self.seen = f.now
         if f.una > self.end:
             self.end, self.passed = f.nxt, True
         if not e.rtt_us:
@@ -63,7 +66,8 @@ class LedbatPP(Control):
             self.plan()
         if self.phase == AVOID and self.next is not None and f.now >= self.next:
             self.phase, self.began, self.next = HOLD, f.now, f.now + 2 * f.srtt
-            f.ssthresh, f.cwnd, self.credit = max(f.cwnd, 2.0), min(f.cwnd, 2.0), 0.0
+            self.before, f.ssthresh = f.cwnd, max(f.ssthresh, f.cwnd, 2.0)
+            f.cwnd, self.credit = min(f.cwnd, 2.0), 0.0
         if self.phase == HOLD:
             if f.now < self.next:
                 return
@@ -87,8 +91,11 @@ class LedbatPP(Control):
             f.ssthresh = min(f.ssthresh, f.cwnd)
 
     def ssthresh(self) -> float:
-        return max(whole(self.flow.ssthresh / 2), 2.0) if self.phase == HOLD else super().ssthresh()
+        return max(whole(self.before / 2), 2.0) if self.phase == HOLD else super().ssthresh()
 
     def event(self, kind: int) -> None:
+        if kind == TX_START and self.flow.una == self.flow.nxt:
+            self.began += self.flow.now - self.seen
+            self.seen = self.flow.now
         if kind in (TIMEOUT, RECOVERED) and self.phase in (FIRST, HOLD):
             self.plan()

@@ -52,6 +52,7 @@ struct Join {
 
 impl Join {
     fn ask(&mut self, commands: &mut Commands, token: u32, backup: bool, places: &mut Places) {
+        let mut why = String::new();
         for _ in 0..PORTS {
             if !places.is_told(self.path)
                 && let Err(e) = places.begin(self.path)
@@ -65,12 +66,13 @@ impl Join {
                 done = commands.create(token, self.id, local, remote, backup);
             }
             let Err(e) = done else { return self.state = State::Asked };
-            self.fail(format!("could not be created: {}", explain(&e, local)));
+            why = format!("could not be created: {}", explain(&e, local));
             if e.raw_os_error() != Some(libc::EADDRINUSE) {
-                return;
+                break;
             }
             places.end(self.path);
         }
+        self.fail(why);
     }
 
     fn fail(&mut self, why: String) {

@@ -64,7 +64,9 @@ impl Subflows {
 
     /// The subflow between these ends is gone, and why. False when it was never seen.
     pub fn closed(&mut self, local: SocketAddr, remote: SocketAddr, why: &str) -> bool {
-        let Some(track) = self.tracks.iter_mut().find(|t| t.is_between(local, remote)) else { return false };
+        // an earlier one may have had the same ends
+        let open = |t: &&mut Track| t.closed.is_none() && t.is_between(local, remote);
+        let Some(track) = self.tracks.iter_mut().find(open) else { return false };
         track.report.alive = false;
         track.closed = Some(why.into());
         true
@@ -169,6 +171,22 @@ mod tests {
         assert_eq!((reports[0].note.as_deref(), reports[1].note.as_deref()), (Some("timeout"), None));
         assert_eq!((reports[1].joined_s, reports[2].joined_s), (Some(0.2), None));
         assert_eq!(reports[2].note.as_deref(), Some("path 2 refused"));
+    }
+
+    #[test]
+    fn the_second_with_the_same_ends_has_an_end_of_its_own() {
+        let paths = [PathAddr::new("p", [10, 0, 1, 1].into(), [10, 0, 9, 1].into())];
+        let (mut s, places) = (Subflows::default(), places(&paths));
+        let ends = ("10.0.1.1:1000".parse().unwrap(), "10.0.9.1:5270".parse().unwrap());
+        for (id, why) in [(2, "a"), (3, "b")] {
+            s.update(0.1, &[info(id, "10.0.1.1:1000", 1, 10)], &places);
+            assert!(s.closed(ends.0, ends.1, why));
+        }
+        s.update(0.2, &[], &places);
+        let notes = s.reports(&places, |_| unreachable!()).iter().map(|report| report.note.as_deref());
+        assert_eq!(notes.collect::<Vec<_>>(), [Some("a"), Some("b")]);
+        // a third that has never been seen
+        assert!(!s.closed(ends.0, ends.1, "c"));
     }
 
     #[test]

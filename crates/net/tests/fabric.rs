@@ -209,6 +209,19 @@ fn a_fabric_that_says_no_and_a_port_that_is_taken() {
     assert_eq!(rules.count(), (3, 3));
 }
 
+/// What failed is asked for again 5 s later.
+#[test]
+fn a_subflow_that_stands_on_its_second_port_is_left_alone() {
+    let Some((net, server)) = network("that_stands_on_its_second_port") else { return };
+    let client = client(&net.client(), &server, "10.7.3.1");
+    let rules = Arc::new(Rules { robbed: "p2", ..Rules::new(&net) });
+    let until = Some(Instant::now() + Duration::from_secs(9));
+    let report = client.mptcp_transfer(&pair(), 1 << 30, &mut TransferOptions { until, ..through(&rules) }).unwrap();
+    let second = report.subflows.iter().filter(|flow| flow.path.as_deref() == Some("p2"));
+    assert_eq!(second.map(|flow| flow.alive).collect::<Vec<_>>(), [true], "{report:#?}");
+    assert_eq!(rules.count(), (3, 3));
+}
+
 /// Counts the flows, and those that begin with the port of another one.
 #[derive(Default)]
 struct Ports {

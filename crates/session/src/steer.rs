@@ -424,10 +424,12 @@ pub fn is_coupled(control: &str) -> bool {
         "hystartpp",
         "hystart",
         "adaptive_start",
-        "adapt",
+        "adaptive",
     ];
     let name = control.strip_prefix("pc_").unwrap_or(control);
-    NAMES.contains(&name.strip_suffix("_2").unwrap_or(name))
+    // the kernel has further copies under `_2`, `_3`, ...
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    NAMES.contains(&name.rsplit_once('_').filter(|(_, copy)| number(copy)).map_or(name, |(first, _)| first))
 }
 
 #[cfg(test)]

@@ -82,7 +82,7 @@ impl<O: Observer> Sim<O> {
         let mut subs = Vec::with_capacity(conn.subs().len());
         for &index in conn.subs() {
             let (sub, sender) = (&self.subs[index as usize], &self.senders[index as usize]);
-            let stats = sender.stats;
+            let stats = sender.total();
             carried.sent += stats.sent;
             carried.retransmits += stats.retransmits;
             carried.timeouts += stats.timeouts;
@@ -100,7 +100,7 @@ impl<O: Observer> Sim<O> {
                 srtt_us: sender.rtt.srtt_us(),
                 min_rtt_us: sender.rtt.min_us,
                 cwnd: sender.flow.cwnd,
-                opened: (sub.opened > 0).then(|| sub.opened - conn.started),
+                opened: (sub.joined > 0).then(|| sub.joined - conn.started),
                 alive: sub.open,
             });
         }

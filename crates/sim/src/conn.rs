@@ -34,6 +34,8 @@ pub(crate) struct Conn {
     /// Its stream is acknowledged; it waits for its subflows' ends.
     pub closing: bool,
     pub group: Group,
+    /// Index of the controller with its parameters.
+    pub control: usize,
     pub timer: DataTimer,
     pub steered: bool,
     pub steer: Steer,

@@ -53,6 +53,7 @@ impl<O: Observer> Sim<O> {
         let conn = &mut self.conns[index as usize];
         conn.reset(wanted.owner, wanted.multipath, kind, now);
         conn.send.mss = mss as u16;
+        conn.control = wanted.control;
         conn.steered = wanted.multipath && wanted.paths.len() > 1 && self.config.steering.unwrap_or(wanted.steered);
         if self.config.autotuning {
             conn.receive.buffer = ReceiveBuffer::new(now, mss as u32, &self.config);
@@ -157,7 +158,7 @@ impl<O: Observer> Sim<O> {
     }
 
     /// Sends the first packet of a handshake.
-    fn open(&mut self, flow: u32) {
+    pub(crate) fn open(&mut self, flow: u32) {
         self.ask(flow, Kind::Syn, 0);
     }
 
@@ -193,6 +194,9 @@ impl<O: Observer> Sim<O> {
             let conn = sub.conn;
             if !self.conns[conn as usize].subs().iter().any(|&sub| self.subs[sub as usize].open) {
                 self.fail(conn);
+            } else if sub.tries <= MAX_RETRIES {
+                self.subs[flow as usize].tries = MAX_RETRIES + 1;
+                self.rest(flow);
             }
             return;
         }
@@ -257,16 +261,25 @@ impl<O: Observer> Sim<O> {
     fn opened(&mut self, flow: u32, rtt_us: u32) {
         let now = self.now;
         let sub = &mut self.subs[flow as usize];
+        let stood = sub.joined > 0;
         sub.open = true;
         sub.opened = now;
+        sub.joined = if stood { sub.joined } else { now };
         let index = sub.conn;
+        if stood {
+            self.senders[flow as usize].succeed(&self.setup.controls[self.conns[index as usize].control]);
+            let back = if self.receiver_end(flow) == End::Server { End::Client } else { End::Server };
+            let most = self.most_segments(index, back);
+            self.senders[flow as usize].offload(most);
+        }
         let conn = &mut self.conns[index as usize];
         let group = if conn.multipath { Some(&mut conn.group) } else { None };
         self.senders[flow as usize].establish(now, conn.kind, rtt_us, &self.config, group);
         // a later subflow joins as backup until it is looked at
-        self.senders[flow as usize].held = conn.steered && conn.subs()[0] != flow;
+        let first = conn.subs()[0] == flow && !stood;
+        self.senders[flow as usize].held = conn.steered && !first;
         self.senders[flow as usize].roomy = conn.steered;
-        if conn.steered && conn.subs()[0] == flow {
+        if conn.steered && first {
             let generation = conn.generation;
             self.plan(now + crate::steer::TICK, Plan::Steer(index, generation));
         }
@@ -294,6 +307,7 @@ impl<O: Observer> Sim<O> {
         let alive = conn.subs().iter().any(|&sub| self.subs[sub as usize].open);
         if alive {
             self.keep_of_last(index);
+            self.rest(flow);
             self.push(index);
         } else {
             self.fail(index);

@@ -51,6 +51,8 @@ pub(crate) enum Plan {
     Again(u32, u16),
     /// A look at what the subflows of a connection may be given, of this generation.
     Steer(u32, u16),
+    /// A subflow is asked for again, in the place of one of this generation.
+    Join(u32, u16),
 }
 
 /// Slots of the agenda of the rest: plans, two hosts, then three a subflow.
@@ -86,8 +88,11 @@ pub(crate) struct Sub {
     /// When the last packet of the handshake was sent [ns], and how often.
     pub asked: u64,
     pub tries: u32,
-    /// When it opened [ns].
+    /// When it opened, and the first in its place did [ns].
     pub opened: u64,
+    pub joined: u64,
+    /// How long it is left alone next before it is asked for again; 0: it never was [ns].
+    pub pause: u64,
     /// How its receiver closes it.
     pub end: Ending,
 }
@@ -269,6 +274,7 @@ impl<O: Observer> Sim<O> {
                 Plan::Train(train) => self.send_train(train),
                 Plan::Again(conn, generation) => self.data_timer(conn, generation),
                 Plan::Steer(conn, generation) => self.steer(conn, generation),
+                Plan::Join(flow, generation) => self.join_again(flow, generation),
             }
         }
     }

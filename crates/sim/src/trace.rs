@@ -141,7 +141,7 @@ impl Observer for Trace {
             in_flight: sender.in_flight(),
             srtt_us: sender.rtt.srtt_us(),
             state: sender.state as u32,
-            acked_bytes: sender.stats.acked_bytes,
+            acked_bytes: sender.total().acked_bytes,
             word: sender.flow.word[0],
         });
     }

@@ -384,6 +384,10 @@ FLOW_FN void bbr3_event(struct flow *f, u32 event, struct bbr3_state *s, const s
 	if (event != FLOW_TX_START)
 		return;
 	bbr3_rate_start(f, &s->rate);
+	if (bbr3_before((u32)f->now_us, s->round_us)) /* a rest of more than 2^31 us */
+		bbr3_start_round(f, s);
+	if (bbr3_before((u32)f->now_us, s->loss_round_us))
+		s->loss_round_us = (u32)f->now_us;
 	if (!(f->flags & FLOW_STARVED) && !s->rate.bubbles)
 		return;
 	s->idle = 1;

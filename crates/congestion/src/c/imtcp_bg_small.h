@@ -69,7 +69,7 @@ FLOW_FN void imtcp_small_pace(struct flow *f, const struct imtcp_small_params *p
 	u32 gap;
 	if (!p->small || flow_slow(f) || rtt_min_us < flow_max(rtt_least_us, 1))
 		return;
-	gap = (u32)flow_div((u64)rtt_min_us * 5, (u64)f->cwnd * 6);
+	gap = flow_max((u32)flow_div((u64)rtt_min_us * 5, (u64)f->cwnd * 6), 1);
 	f->burst = 1;
 	f->pace_Bps = flow_max64(flow_div((u64)f->mss * 1000000, flow_min(gap, IMTCP_SMALL_GAP_MOST)), 1);
 }

@@ -8,7 +8,8 @@
  *   9 times the duration of this one later
  * Certain for -01. OURS: base is the smallest RTT of the last one to two halves of base_window_s (the draft: ten minutes);
  * an RTT has passed when data sent at its start is acked; loss is TCP's halving, within a slowdown's hold of the window
- * before it; a reduction that is undone has not ended the first slow start. */
+ * before it; a reduction that is undone has not ended the first slow start; a slowdown within a slow start leaves ssthresh
+ * as it is; idle time is no part of a slowdown. */
 #ifndef LEDBATPP_H
 #define LEDBATPP_H
 #include "flow.h"
@@ -28,10 +29,11 @@ struct ledbatpp_params { ledbatpp_PARAMS(FLOW_PARAM_FIELD) };
 enum { LEDBAT_FIRST, LEDBAT_AVOID, LEDBAT_HOLD, LEDBAT_RAMP };
 struct ledbatpp_state {
 	u64 round_end, next_us, began_us, aged_us; /* next slowdown, 0: none planned, or end of the hold; its beginning */
+	u64 seen_us;                               /* the last ACK */
 	u32 rtt_us[4], at;                         /* the last four samples */
 	u32 base_us, old_base_us;                  /* of this half of the window of time and of the last */
 	u32 phase, frac, ended;                    /* frac: of cwnd, packets * 2^16 */
-	u32 pad;
+	u32 before, pad;                           /* the window before the slowdown */
 };
 
 FLOW_FN void ledbatpp_init(struct flow *f, struct ledbatpp_state *s, const struct ledbatpp_params *p)
@@ -39,12 +41,13 @@ FLOW_FN void ledbatpp_init(struct flow *f, struct ledbatpp_state *s, const struc
 	flow_start(f, p->initial_ssthresh_bytes);
 	f->cwnd = flow_max(flow_min(f->cwnd, p->first_window), 1);
 	s->round_end = f->nxt;
-	s->aged_us = f->now_us;
+	s->aged_us = s->seen_us = f->now_us;
 	s->phase = LEDBAT_FIRST;
 }
 FLOW_FN void ledbatpp_ack(struct flow *f, const struct flow_ack *a, struct ledbatpp_state *s,
 			  const struct ledbatpp_params *p)
 {
+	s->seen_us = f->now_us;
 	if (f->una > s->round_end) {
 		s->round_end = f->nxt;
 		s->ended = 1;
@@ -103,7 +106,9 @@ FLOW_FN void ledbatpp_grow(struct flow *f, const struct flow_ack *a, struct ledb
 		s->phase = LEDBAT_HOLD;
 		s->began_us = f->now_us;
 		s->next_us = f->now_us + 2 * rtt;
-		f->ssthresh = flow_max(f->cwnd, 2);
+		s->before = f->cwnd;
+		/* the slow start after an idle time or a timeout goes to its ssthresh, by way of this */
+		f->ssthresh = flow_max(flow_max(flow_min(f->ssthresh, f->cwnd_max), f->cwnd), 2);
 		f->cwnd = flow_min(f->cwnd, 2);
 		s->frac = 0;
 		f->cwnd_cnt = 0;
@@ -139,10 +144,14 @@ FLOW_FN void ledbatpp_grow(struct flow *f, const struct flow_ack *a, struct ledb
 FLOW_FN u32 ledbatpp_ssthresh(struct flow *f, struct ledbatpp_state *s, const struct ledbatpp_params *p)
 {
 	(void)p;
-	return s->phase == LEDBAT_HOLD ? flow_max(f->ssthresh >> 1, 2) : flow_half(f);
+	return s->phase == LEDBAT_HOLD ? flow_max(s->before >> 1, 2) : flow_half(f);
 }
 FLOW_FN void ledbatpp_event(struct flow *f, u32 event, struct ledbatpp_state *s, const struct ledbatpp_params *p)
 {
+	if (event == FLOW_TX_START && f->una == f->nxt) {
+		s->began_us += f->now_us - s->seen_us;
+		s->seen_us = f->now_us;
+	}
 	if (event != FLOW_TIMEOUT && event != FLOW_RECOVERED)
 		return;
 	if (s->phase == LEDBAT_FIRST || s->phase == LEDBAT_HOLD) {

@@ -310,6 +310,78 @@ fn ledbatpp_halves_the_window_before_a_slowdown_that_loses() {
     assert_eq!(w.ssthresh(0), half);
 }
 
+/// TCP's restart after idle time (RFC 5681, section 4.1).
+fn idle(w: &mut World, us: u64) {
+    w.wait(0, us);
+    w.event(0, Event::Idle);
+    let flow = w.flow_mut(0);
+    flow.una = flow.nxt;
+    flow.in_flight = 0;
+    flow.ssthresh = flow.ssthresh.max(flow.cwnd / 2 + flow.cwnd / 4);
+    flow.cwnd = flow.cwnd.min(10);
+    w.event(0, Event::TxStart);
+}
+
+#[test]
+fn ledbatpp_finds_its_window_again_when_a_slowdown_falls_into_a_slow_start() {
+    let begun = || {
+        let mut w = World::new("ledbatpp", &[("initial_ssthresh_bytes", 333 * 1448)], &[(333, 100 * MS)]);
+        w.flow_mut(0).cwnd = 333;
+        w.round(0); // the next slowdown is planned
+        w
+    };
+    let most = |w: &mut World| {
+        let mut most = 0;
+        for _ in 0..30 {
+            w.round(0);
+            most = most.max(w.flow(0).cwnd);
+        }
+        most
+    };
+    let mut w = begun();
+    idle(&mut w, 10_000_000);
+    assert!(most(&mut w) >= 249, "after idle time: 3/4 of 333");
+    let mut w = begun();
+    w.timeout(0);
+    assert!(most(&mut w) >= 166, "after a timeout: half of 333");
+    let mut w = begun();
+    w.flow_mut(0).cwnd_max = 100;
+    idle(&mut w, 10_000_000);
+    assert_eq!(most(&mut w), 100);
+    assert_eq!(w.flow(0).ssthresh, 100, "which is as far as it goes");
+
+    // within the hold: the window before it
+    let mut w = begun();
+    idle(&mut w, 10_000_000);
+    w.acked(0, 1);
+    assert_eq!((w.flow(0).cwnd, w.ssthresh(0)), (2, 5));
+}
+
+#[test]
+fn ledbatpp_does_not_count_idle_time_as_a_slowdowns() {
+    let rounds = |idle_us| {
+        let mut w = World::new("ledbatpp", &[("initial_ssthresh_bytes", 20 * 1448)], &[(20, 100 * MS)]);
+        w.flow_mut(0).cwnd = 20;
+        let wait = |w: &mut World, low: bool| {
+            let rounds = (0..2000).take_while(|_| {
+                (w.flow(0).cwnd == 2) != low && {
+                    w.round(0);
+                    true
+                }
+            });
+            rounds.count()
+        };
+        wait(&mut w, true);
+        wait(&mut w, false); // the ramp
+        if idle_us > 0 {
+            idle(&mut w, idle_us);
+        }
+        wait(&mut w, true)
+    };
+    let (busy, rested) = (rounds(0), rounds(3_600_000_000));
+    assert!(busy < 200 && rested.abs_diff(busy) <= 10, "{busy} {rested}");
+}
+
 #[test]
 fn ledbatpp_is_in_its_first_slow_start_until_a_loss_that_stands() {
     let mut w = World::new("ledbatpp", &[], &[(10, 100 * MS)]);

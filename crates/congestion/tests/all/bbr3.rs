@@ -80,6 +80,25 @@ impl Pipe {
         }
         panic!("phase {phase} never came");
     }
+    /// The application has nothing more: what is on its way comes back, then nothing for a while.
+    fn rest(&mut self, us: u64) {
+        let Pipe { flow, control, .. } = self;
+        flow.set_starved(true);
+        while flow.in_flight > 0 {
+            flow.now_us += GAP_US;
+            flow.una += u64::from(MSS);
+            flow.delivered += 1;
+            flow.in_flight -= 1;
+            let ack = Ack::new(1, RTT_US);
+            control.ack(flow, &ack);
+            control.grow(flow, &ack);
+        }
+        flow.now_us += us;
+        control.event(flow, Event::TxStart);
+        flow.set_starved(false);
+        flow.in_flight = 10;
+        flow.nxt = flow.una + u64::from(10 * MSS);
+    }
     /// So many packets are found lost.
     fn lose(&mut self, packets: u32) {
         if self.state == State::Open {
@@ -242,22 +261,20 @@ fn a_flow_that_rests_again_and_again_keeps_its_window() {
     for round in 0..60 {
         pipe.acks(300);
         assert!(pipe.flow.cwnd <= 3 * BDP, "{round}: {} packets", pipe.flow.cwnd);
-        // the application has nothing more: what is on its way comes back, then nothing for a while
-        pipe.flow.set_starved(true);
-        while pipe.flow.in_flight > 0 {
-            let Pipe { flow, control, .. } = &mut pipe;
-            flow.now_us += GAP_US;
-            flow.una += u64::from(MSS);
-            flow.delivered += 1;
-            flow.in_flight -= 1;
-            let ack = Ack::new(1, RTT_US);
-            control.ack(flow, &ack);
-            control.grow(flow, &ack);
-        }
-        pipe.flow.now_us += 50 * GAP_US;
-        pipe.control.event(&mut pipe.flow, Event::TxStart);
-        pipe.flow.set_starved(false);
-        pipe.flow.in_flight = 10;
-        pipe.flow.nxt = pipe.flow.una + u64::from(10 * MSS);
+        pipe.rest(50 * GAP_US);
+    }
+}
+
+/// Times are kept modulo 72 minutes.
+#[test]
+fn rounds_go_on_after_a_rest_of_whatever_length_within_startup() {
+    for minutes in [1, 35, 36, 50, 71, 72, 110] {
+        let mut pipe = Pipe::in_phase(STARTUP);
+        pipe.rest(minutes * 60_000_000);
+        let begun = pipe.flow.now_us;
+        pipe.until(DOWN);
+        // within 5 s, after which a probe of the RTT would begin a round
+        let took = pipe.flow.now_us - begun;
+        assert!(took < 5_000_000, "after {minutes} minutes: {took} us");
     }
 }

@@ -168,6 +168,15 @@ fn imtcp_bg_reduces_a_wide_window_to_the_packet() {
 }
 
 /// Two packets in a row are a queue of their own on a path of few: a window too small for a train leaves packet by packet.
+/// Of a round trip of 13 us each of 11 packets has less than one.
+#[test]
+fn imtcp_bg_does_not_stop_where_the_gap_is_below_a_microsecond() {
+    let mut w = World::new("imtcp_bg", &[("rtt_least_us", 0)], &[(11, 13)]);
+    w.flow_mut(0).ssthresh = 5;
+    let pace = w.pace(0);
+    assert!(pace == 0 || pace >= 1448 * 1_000_000, "{pace}");
+}
+
 #[test]
 fn imtcp_bg_spaces_the_packets_of_a_small_window() {
     for (small, window, gap_us) in [(50, 4, 8_333), (50, 2, 10_000), (50, 11, 3_030), (0, 4, 0), (0, 2, 0)] {

@@ -141,7 +141,7 @@ fn a_coupled_controller_over_random_loss_keeps_to_the_best() {
     // packets wait: its losses are those of a queue
     let queued = SubflowSeen { min_rtt: Nanos(30 * MS), ..best };
     assert_eq!(coupled(queued, other, true, 50_000_000), Verdict::Free);
-    assert!(is_coupled("pc_lia") && is_coupled("olia") && is_coupled("pc_adapt_2") && !is_coupled("pc_bbr3"));
+    assert!(is_coupled("pc_lia") && is_coupled("olia") && is_coupled("pc_adaptive_2") && !is_coupled("pc_bbr3"));
 }
 
 /// A queue of a few packets: the start overshot it, and the window grows by a packet in a round trip.

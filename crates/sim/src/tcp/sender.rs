@@ -111,6 +111,8 @@ pub(crate) struct Sender {
     /// pathcast has asked for a send buffer.
     pub roomy: bool,
     pub stats: Stats,
+    /// What those before it in its place have done.
+    past: Stats,
 }
 
 impl Sender {
@@ -167,6 +169,7 @@ impl Sender {
             held: false,
             roomy: false,
             stats: Stats::default(),
+            past: Stats::default(),
         }
     }
 
@@ -179,6 +182,28 @@ impl Sender {
         let mut queue = std::mem::take(&mut self.queue);
         queue.clear();
         *self = Sender { board, rack, queue, ..Sender::new(params) };
+    }
+
+    /// Begins anew in the place of one that has ended, whose deeds count on.
+    pub(crate) fn succeed(&mut self, params: &Params) {
+        let past = self.total();
+        self.reset(params);
+        self.past = past;
+    }
+
+    /// What it has done, and those before it in its place.
+    pub(crate) fn total(&self) -> Stats {
+        let (own, past) = (&self.stats, &self.past);
+        Stats {
+            sent: own.sent + past.sent,
+            retransmits: own.retransmits + past.retransmits,
+            timeouts: own.timeouts + past.timeouts,
+            recoveries: own.recoveries + past.recoveries,
+            undos: own.undos + past.undos,
+            drops: own.drops + past.drops,
+            acked_bytes: own.acked_bytes + past.acked_bytes,
+            again_bytes: own.again_bytes + past.again_bytes,
+        }
     }
 
     /// The handshake is over: the controller gets its first window. `rtt_us` is the handshake's; 0: it has none.

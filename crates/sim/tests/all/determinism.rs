@@ -12,7 +12,7 @@ const PINNED: [(&str, u64); 9] = [
     ("plain", 0x60e00fefe7e352c4),
     ("lossy-subflows", 0x0787147f6079695b),
     ("shared-bottleneck", 0x224e9d762e19dd05),
-    ("changing", 0x9979dcdfa2a7337d),
+    ("changing", 0x1413f80d550de3e1),
     ("busy", 0xb579fd8fc114bf48),
     ("managed", 0xad21d9f14932faa1),
     ("radio", 0xd63eae5d5f207196),

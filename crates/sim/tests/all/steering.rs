@@ -1,13 +1,15 @@
 //! pathcast's rule for what a subflow is given: never slower than over the best path alone, where the kernel by itself is.
 
-use pathcast_base::{Protocol, TransferReport};
+use pathcast_base::{Nanos, Protocol, TransferReport};
+use pathcast_congestion::controllers;
 use pathcast_scenario::Scenario;
-use pathcast_sim::World;
+use pathcast_session::steer::is_coupled;
+use pathcast_sim::{Order, World};
 
 /// Two lines: Mbit/s, RTT in ms, packets of queue, loss.
 type Line = (f64, u64, u32, f64);
 
-fn world(lines: [Line; 2], steering: bool) -> World {
+fn text(lines: [Line; 2], steering: bool) -> String {
     let mut text = format!("seed = 1\n[tcp]\nsteering = {steering}\n");
     for (name, (rate, rtt_ms, packets, loss)) in ["best", "other"].iter().zip(lines) {
         text += &format!(
@@ -17,7 +19,11 @@ fn world(lines: [Line; 2], steering: bool) -> World {
             500 * rtt_ms
         );
     }
-    World::new(Scenario::parse(&text, &[]).unwrap()).unwrap()
+    text
+}
+
+fn world(lines: [Line; 2], steering: bool) -> World {
+    World::new(Scenario::parse(&text(lines, steering), &[]).unwrap()).unwrap()
 }
 
 fn transfer(lines: [Line; 2], steering: bool, paths: &[&str], bytes: u64, control: &str) -> TransferReport {
@@ -71,9 +77,41 @@ fn a_line_that_dies_at_the_start_leaves_the_rest_to_the_other() {
     assert_eq!(done.bytes, 2_000_000);
 }
 
+/// What the second line has carried at each second of a transfer in which it is down from 3 s on for so long [byte].
+fn flap(down_s: u32, mb: u64) -> Vec<u64> {
+    let mut text = text([(100.0, 40, 330, 0.0), (20.0, 10, 20, 0.0)], true);
+    for (at, loss) in [(3, 1.0), (3 + down_s, 0.0)] {
+        text += &format!("[[change]]\nat = \"{at}s\"\nlink = \"other\"\nloss = {loss:?}\n");
+    }
+    let mut world = World::new(Scenario::parse(&text, &[]).unwrap()).unwrap();
+    let pairs = world.pairs(&["best".into(), "other".into()]).unwrap();
+    let (bytes, every, protocol) = (mb * 1_000_000, Some(Nanos::secs(1)), Protocol::Mptcp);
+    let order = Order { pairs: &pairs, bytes, control: None, protocol, every, plain: false };
+    let done = world.carry(&order, |_| true).unwrap();
+    assert_eq!(done.bytes, bytes);
+    done.samples.iter().map(|sample| sample.subflows[1].bytes_acked).collect()
+}
+
+#[test]
+fn a_line_that_is_closed_for_its_silence_is_asked_for_again() {
+    let acked = flap(3, 200);
+    assert_eq!(acked[4], acked[7], "closed");
+    assert!(acked.last() > Some(&(acked[7] + 10_000_000)), "{acked:?}");
+}
+
 #[test]
 fn the_kernels_scheduler_sees_tcps_own_rate_of_a_paced_subflow() {
     // 46.1 Mbit/s in the real kernel (2 runs of 100 MB); by the controller's own rate the slow line's buffer would hold up all
     let [kernels, _] = shares([(51.8, 160, 475, 0.0), (2.2, 23, 43, 0.0)], 30_000_000, "adaptive_start");
     assert!(kernels > 0.9, "{kernels:.3}");
+}
+
+#[test]
+fn a_controller_is_steered_alike_by_the_headers_name_and_by_the_kernels() {
+    for info in controllers() {
+        for copy in ["", "_2", "_3", "_17", "_99"] {
+            let in_kernel = format!("{}{copy}", info.kernel_name);
+            assert_eq!(is_coupled(&in_kernel), is_coupled(info.name), "{in_kernel}");
+        }
+    }
 }
