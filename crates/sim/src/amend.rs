@@ -7,6 +7,7 @@ use pathcast_link::Params;
 use pathcast_scenario::{Amendment, Changed, Direction, Scenario};
 
 use crate::run::{Source, World};
+use crate::setup;
 
 /// What [`World::amend`] gives.
 pub type Amended = (Vec<(Direction, Params)>, Vec<(String, String)>);
@@ -56,7 +57,13 @@ impl World {
         self.catch_up();
         let new = amendment.over(&self.scenario().links[amendment.link()]).map_err(boxed)?;
         let seen = self.source.as_ref().map_or(0, |source| source.seen);
-        amendment.over_later(&new, &mut self.sim.scenario.changes[seen..]).map_err(boxed)?;
+        let mut scenario = self.scenario().clone();
+        for (direction, params) in &new {
+            *of(&mut scenario, amendment.link(), *direction) = params.clone();
+        }
+        amendment.over_later(&new, &mut scenario.changes[seen..]).map_err(boxed)?;
+        setup::stands(&scenario, self.sim.now, &scenario.changes[seen..]).map_err(boxed)?;
+        self.sim.scenario = scenario;
         for (direction, params) in &new {
             self.set(amendment.link(), *direction, params.clone());
         }
@@ -68,14 +75,19 @@ impl World {
         let Some(source) = &mut self.source else { return };
         let (now, scenario) = (self.sim.now, &mut self.sim.scenario);
         let due = scenario.changes.iter().take_while(|change| change.at.0 <= now).count();
-        for change in &scenario.changes[source.seen..due] {
-            if let Changed::Link { link, direction, params, .. } = &change.what {
-                let link = &mut scenario.links[*link];
-                *(if *direction == Direction::Ab { &mut link.ab } else { &mut link.ba }) = params.clone();
+        for change in source.seen..due {
+            if let Changed::Link { link, direction, params, .. } = &scenario.changes[change].what {
+                let (link, direction, params) = (*link, *direction, params.clone());
+                *of(scenario, link, direction) = params;
             }
         }
         source.seen = due;
     }
+}
+
+fn of(scenario: &mut Scenario, link: usize, direction: Direction) -> &mut Params {
+    let link = &mut scenario.links[link];
+    if direction == Direction::Ab { &mut link.ab } else { &mut link.ba }
 }
 
 pub(crate) fn boxed<E: Fault + Send + Sync + 'static>(error: E) -> Box<dyn Fault + Send + Sync> {
@@ -85,6 +97,7 @@ pub(crate) fn boxed<E: Fault + Send + Sync + 'static>(error: E) -> Box<dyn Fault
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
+    use std::sync::atomic::AtomicBool;
 
     use pathcast_base::{Exit, Nanos, PathAddr, Protocol, Rate};
 
@@ -137,6 +150,38 @@ mod tests {
             assert!(error.to_string().contains(says), "{error}");
         }
         assert_eq!(*world.scenario(), before);
+    }
+
+    #[test]
+    fn endless_work_at_one_instant_is_refused() {
+        let line = TEXT.replace("rate = \"10Mbit\"\n", "").replace("40ms", "5ms");
+        let tcp = "kind = \"tcp\"\n";
+        for kind in [tcp, "kind = \"web\"\nthink = \"0s\"\n"] {
+            let text = format!("{line}[[traffic]]\nname = \"t\"\npath = \"p1\"\ncontrol = \"reno\"\n{kind}");
+            let mut world = World::open(&text, &[]).unwrap();
+            world.limit(200_000);
+            world.pass(Nanos::millis(200), &AtomicBool::new(false)).unwrap();
+            let (before, refused) = (world.scenario().clone(), world.amend("wan", None, &pair("delay", "0s")));
+            world.pass(Nanos::millis(200), &AtomicBool::new(false)).unwrap();
+            let error = refused.unwrap_err();
+            assert_eq!(error.exit(), Exit::Usage);
+            assert!(error.to_string().starts_with("path.p1.links: "), "{error}");
+            assert_eq!(*world.scenario(), before);
+            world.amend("wan", Some(Direction::Ba), &pair("delay", "0s")).unwrap();
+            world.amend("wan", None, &pair("rate", "10Mbit")).unwrap();
+            world.amend("wan", None, &pair("delay", "0s")).unwrap();
+        }
+        // a world has no end, and changes are still to come
+        let stop = |stop: &str| {
+            format!("end = \"1s\"\n{line}[[traffic]]\nname = \"t\"\npath = \"p1\"\ncontrol = \"reno\"\n{tcp}{stop}")
+        };
+        let zero = "[[change]]\nat = \"200s\"\nlink = \"wan\"\ndelay = \"0s\"\n";
+        assert!(World::open(&(stop("") + zero), &[]).is_err());
+        let rate = pair("link.wan.rate", "1Mbit");
+        let mut world = World::open(&(stop("") + zero), &rate).unwrap();
+        assert!(world.amend("wan", None, &pair("rate", "")).is_err());
+        let mut world = World::open(&(stop("stop = \"150s\"\n") + zero), &rate).unwrap();
+        world.amend("wan", None, &pair("rate", "")).unwrap();
     }
 
     #[test]

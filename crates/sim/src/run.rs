@@ -13,6 +13,7 @@ use crate::network::wire;
 use crate::observe::{Nobody, Observer};
 use crate::report::Report;
 use crate::series::Series;
+use crate::setup::stands;
 use crate::sim::{Sim, Stopped};
 use crate::trace::Trace;
 
@@ -202,7 +203,9 @@ impl World {
     /// # Errors
     /// As [`simulate`].
     pub fn new(scenario: Scenario) -> Result<World, SimError> {
-        Ok(World { sim: Sim::new(scenario, Nobody)?, events: EVENTS, source: None })
+        let sim = Sim::new(scenario, Nobody)?;
+        stands(&sim.scenario, 0, &sim.scenario.changes)?;
+        Ok(World { sim, events: EVENTS, source: None })
     }
 
     /// The scenario.
