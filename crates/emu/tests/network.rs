@@ -117,6 +117,30 @@ fn a_link_changes_while_it_runs() {
 }
 
 #[test]
+fn a_change_is_judged_by_those_before_it_and_needs_no_file_again() {
+    let folder = std::env::temp_dir().join(format!("pathcast-set-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("rates.csv");
+    std::fs::write(&file, "0,5Mbit\n1,2Mbit\n").unwrap();
+    let Some(mut n) = network(&one_link(&format!("rate = {{ trace = \"{}\" }}", file.display()))) else { return };
+    let sha256 = |n: &pathcast_emu::Network| {
+        let ledger = n.ledger(false).unwrap();
+        ledger.groups[0].links[0].params.trace.as_ref().map(|trace| trace.sha256.clone())
+    };
+    let before = sha256(&n);
+    assert!(before.is_some());
+    std::fs::write(&file, "0,1Mbit\n1,2Mbit\n").unwrap();
+    n.set("wan", None, &[("delay".into(), "1ms".into())]).unwrap();
+    n.restart(Nanos::ZERO).unwrap();
+    assert_eq!(sha256(&n), before, "an edited file is another network's");
+    std::fs::remove_dir_all(&folder).unwrap();
+    n.set("wan", None, &[("rate".into(), "5Mbit".into())]).unwrap();
+    n.set("wan", None, &[("bucket".into(), "{ rate = \"1Mbit\", burst = \"60KB\" }".into())]).unwrap();
+    n.restart(Nanos::ZERO).unwrap();
+    assert_eq!(sha256(&n), None);
+}
+
+#[test]
 fn what_was_set_outlasts_the_scenarios_changes_that_do_not_name_it() {
     let rest = "rate = \"10Mbit\"\n[[change]]\nat = \"2s\"\nlink = \"wan\"\nrate = \"5Mbit\"\n\
                 [[change]]\nat = \"3s\"\nlink = \"wan\"\ndelay = \"1ms\"\n";

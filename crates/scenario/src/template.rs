@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use pathcast_link::Trace;
+
 use crate::error::{Problem, ScenarioError};
 use crate::model::Scenario;
 use crate::trace::Traces;
@@ -46,6 +48,20 @@ impl Template {
             Some(file) => error.in_file(file),
             None => error,
         })
+    }
+
+    /// The same, with the files of these traces read again.
+    pub(crate) fn again<'a>(
+        &self,
+        traces: impl Iterator<Item = &'a Trace>,
+        sets: &[(String, String)],
+    ) -> Result<Scenario, ScenarioError> {
+        let before: Vec<_> = traces.filter_map(|trace| self.traces.forget(trace)).collect();
+        let found = self.scenario(sets);
+        if found.is_err() {
+            self.traces.keep(before);
+        }
+        found
     }
 
     fn build(&self, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pathcast_base::Fault;
 use pathcast_link::Params;
-use pathcast_scenario::{Amendment, Changed, Direction, Scenario};
+use pathcast_scenario::{Amendment, Changed, Direction, Scenario, Template};
 
 use crate::run::{Source, World};
 use crate::setup;
@@ -30,10 +30,9 @@ impl World {
         sets: &[(String, String)],
         base: Option<&Path>,
     ) -> Result<World, Box<dyn Fault + Send + Sync>> {
-        let scenario = Scenario::parse_in(text, sets, base).map_err(boxed)?;
-        let mut world = World::new(scenario).map_err(boxed)?;
-        world.source =
-            Some(Source { text: text.into(), sets: sets.to_vec(), base: base.map(Path::to_path_buf), seen: 0 });
+        let template = Template::parse_in(text, base).map_err(boxed)?;
+        let mut world = World::new(template.scenario(sets).map_err(boxed)?).map_err(boxed)?;
+        world.source = Some(Source { template: template.into(), sets: sets.to_vec(), seen: 0 });
         Ok(world)
     }
 
@@ -52,8 +51,7 @@ impl World {
         changes: &[(String, String)],
     ) -> Result<Amended, Box<dyn Fault + Send + Sync>> {
         let source = self.source.as_ref().expect("a world that `World::open` made");
-        let base = source.base.as_deref();
-        let amendment = Amendment::read(&source.text, &source.sets, base, link, direction, changes).map_err(boxed)?;
+        let amendment = Amendment::read(&source.template, &source.sets, link, direction, changes).map_err(boxed)?;
         self.catch_up();
         let new = amendment.over(&self.scenario().links[amendment.link()]).map_err(boxed)?;
         let seen = self.source.as_ref().map_or(0, |source| source.seen);
@@ -66,6 +64,9 @@ impl World {
         self.sim.scenario = scenario;
         for (direction, params) in &new {
             self.set(amendment.link(), *direction, params.clone());
+        }
+        if let Some(source) = &mut self.source {
+            source.sets.extend_from_slice(amendment.sets());
         }
         Ok((new, amendment.sets().to_vec()))
     }
@@ -97,6 +98,7 @@ pub(crate) fn boxed<E: Fault + Send + Sync + 'static>(error: E) -> Box<dyn Fault
 #[cfg(test)]
 mod tests {
     use std::net::IpAddr;
+    use std::path::PathBuf;
     use std::sync::atomic::AtomicBool;
 
     use pathcast_base::{Exit, Nanos, PathAddr, Protocol, Rate};
@@ -150,6 +152,40 @@ mod tests {
             assert!(error.to_string().contains(says), "{error}");
         }
         assert_eq!(*world.scenario(), before);
+    }
+
+    /// A link after a trace, whose file is given too.
+    fn traced(name: &str) -> (World, PathBuf) {
+        let folder = std::env::temp_dir().join(format!("pathcast-amend-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("rates.csv");
+        std::fs::write(&file, "0,5Mbit\n1,2Mbit\n").unwrap();
+        let text = TEXT.replace("\"10Mbit\"", "{ trace = \"rates.csv\" }");
+        (World::open_in(&text, &[], Some(&folder)).unwrap(), file)
+    }
+
+    #[test]
+    fn a_change_is_judged_by_those_before_it() {
+        let (mut world, file) = traced("before");
+        let bucket = pair("bucket", "{ rate = \"1Mbit\", burst = \"60KB\" }");
+        assert!(world.amend("wan", None, &bucket).is_err(), "not over a trace");
+        world.amend("wan", None, &pair("rate", "5Mbit")).unwrap();
+        world.amend("wan", None, &bucket).unwrap();
+        let (mut copy, (new, _)) = (world.copy().unwrap(), world.amend("wan", None, &pair("loss", "0.1")).unwrap());
+        assert!(new.iter().all(|(_, params)| params.bucket.is_some() && params.trace.is_none()));
+        let trace = pair("rate", "{ trace = \"rates.csv\" }");
+        assert!(world.amend("wan", None, &trace).is_err(), "not with a bucket");
+        copy.amend("wan", None, &pair("bucket", "")).unwrap();
+        copy.amend("wan", None, &trace).unwrap();
+        std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
+    }
+
+    #[test]
+    fn a_change_needs_no_file_again() {
+        let (mut world, file) = traced("gone");
+        std::fs::remove_dir_all(file.parent().unwrap()).unwrap();
+        world.amend("wan", None, &pair("delay", "30ms")).unwrap();
+        assert!(world.scenario().links[0].ab.trace.is_some());
     }
 
     #[test]

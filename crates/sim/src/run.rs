@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pathcast_base::{Exit, Fault, Nanos};
 use pathcast_link::Params;
-use pathcast_scenario::{Direction, Scenario};
+use pathcast_scenario::{Direction, Scenario, Template};
 
 use crate::error::{LIMIT_HINT, SimError};
 use crate::network::wire;
@@ -187,12 +187,11 @@ impl Fault for PauseError {
     }
 }
 
-/// The text that a world was made from, with what was set over it.
+/// The text that a world was made from, with what was set over it, at its beginning and since.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    pub text: String,
+    pub template: Arc<Template>,
     pub sets: Vec<(String, String)>,
-    pub base: Option<std::path::PathBuf>,
     /// Changes of the scenario that our copy of the links has seen.
     pub seen: usize,
 }
