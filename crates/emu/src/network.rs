@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::net::IpAddr;
-use std::path::Path;
 
 use pathcast_base::{Fault, Nanos};
 use pathcast_link::{LinkId, Params};
@@ -93,20 +92,18 @@ impl Network {
     /// A scenario error or what only the simulator can do (usage), a missing privilege or device (missing), or what the
     /// set-up met.
     pub fn up(text: &str, sets: &[(String, String)], id: &str) -> Result<Network, Box<dyn Fault + Send + Sync>> {
-        Network::up_in(text, sets, None, id)
+        Network::of(Template::parse_in(text, None).map_err(boxed)?, sets, id)
     }
 
-    /// The same; `base` is as for [`Scenario::parse_in`].
+    /// The same of a text that was read already.
     ///
     /// # Errors
     /// As [`Network::up`].
-    pub fn up_in(
-        text: &str,
+    pub fn of(
+        template: Template,
         sets: &[(String, String)],
-        base: Option<&Path>,
         id: &str,
     ) -> Result<Network, Box<dyn Fault + Send + Sync>> {
-        let template = Template::parse_in(text, base).map_err(boxed)?;
         let scenario = template.scenario(sets).map_err(boxed)?;
         fits(&scenario).map_err(boxed)?;
         let layout = Layout::new(&scenario, addresses(&scenario, NET));

@@ -25,7 +25,15 @@ impl Template {
     /// # Errors
     /// Text that is no TOML.
     pub fn parse_in(text: &str, base: Option<&Path>) -> Result<Template, ScenarioError> {
-        Ok(Template { root: Node::parse(text)?, name: "scenario".into(), file: None, traces: Traces::new(base) })
+        Template::named(text, "scenario", base)
+    }
+
+    /// The same; `name` is what the scenario is called if the text does not say it.
+    ///
+    /// # Errors
+    /// Text that is no TOML.
+    pub fn named(text: &str, name: &str, base: Option<&Path>) -> Result<Template, ScenarioError> {
+        Ok(Template { root: Node::parse(text)?, name: name.into(), file: None, traces: Traces::new(base) })
     }
 
     /// As [`Scenario::from_text`].

@@ -1,7 +1,5 @@
 //! A standing network made from a text, and changes of its links in the words of that text.
 
-use std::path::Path;
-
 use pathcast_base::Fault;
 use pathcast_link::Params;
 use pathcast_scenario::{Amendment, Changed, Direction, Scenario, Template};
@@ -18,19 +16,14 @@ impl World {
     /// # Errors
     /// A scenario error, or as [`World::new`].
     pub fn open(text: &str, sets: &[(String, String)]) -> Result<World, Box<dyn Fault + Send + Sync>> {
-        World::open_in(text, sets, None)
+        World::of(Template::parse_in(text, None).map_err(boxed)?, sets)
     }
 
-    /// The same; `base` is as for [`Scenario::parse_in`].
+    /// The same of a text that was read already.
     ///
     /// # Errors
     /// As [`World::open`].
-    pub fn open_in(
-        text: &str,
-        sets: &[(String, String)],
-        base: Option<&Path>,
-    ) -> Result<World, Box<dyn Fault + Send + Sync>> {
-        let template = Template::parse_in(text, base).map_err(boxed)?;
+    pub fn of(template: Template, sets: &[(String, String)]) -> Result<World, Box<dyn Fault + Send + Sync>> {
         let mut world = World::new(template.scenario(sets).map_err(boxed)?).map_err(boxed)?;
         world.source = Some(Source { template: template.into(), sets: sets.to_vec(), seen: 0 });
         Ok(world)
@@ -161,7 +154,7 @@ mod tests {
         let file = folder.join("rates.csv");
         std::fs::write(&file, "0,5Mbit\n1,2Mbit\n").unwrap();
         let text = TEXT.replace("\"10Mbit\"", "{ trace = \"rates.csv\" }");
-        (World::open_in(&text, &[], Some(&folder)).unwrap(), file)
+        (World::of(Template::parse_in(&text, Some(&folder)).unwrap(), &[]).unwrap(), file)
     }
 
     #[test]
