@@ -133,7 +133,7 @@ class Emu(Verbs):
                 zero_ns = self._net.ask("restart", lead_ns=round(lead_s * 1e9))
                 flows_emu.carry(made, zero_ns, every_s, lambda: self.cancelled)
                 ended_s = flows_emu.since(zero_ns)
-                links = flows_emu.link_uses(before, self.ledger())
+                links = flows_emu.link_uses(self._topology.scenario["links"], before, self.ledger())
         finally:
             flows_emu.close(made)
         scenario, wall_s = self._topology.scenario, time.monotonic() - began
