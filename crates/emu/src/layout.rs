@@ -152,6 +152,8 @@ impl Layout {
     /// MPTCP limits and endpoints for programs that leave the choice of subflows to the kernel.
     pub fn mptcp_commands(&self, scenario: &Scenario, host: End) -> Vec<String> {
         let mut commands = vec!["mptcp limits set subflows 8 add_addr_accepted 8".to_owned()];
+        // to an address that is announced the kernel takes one line, unless it is told to take all
+        let several = scenario.paths.iter().enumerate().any(|(p, path)| ![0, p].contains(&path.server));
         for (n, device) in self.devices.iter().filter(|d| d.is_on(host)).enumerate().skip(1) {
             let first = device.paths[0];
             match host {
@@ -163,6 +165,11 @@ impl Layout {
                 End::Client if scenario.paths[first].server == scenario.paths[0].server => {
                     let address = self.addresses[first].local[0];
                     commands.push(format!("mptcp endpoint add {address} dev {} id {} subflow", device.name, n + 1));
+                }
+                // bound to no device: to another server's address it fails at once, and is none of the eight
+                End::Client if several => {
+                    let address = self.addresses[first].local[0];
+                    commands.push(format!("mptcp endpoint add {address} id {} subflow fullmesh", n + 1));
                 }
                 End::Client => {}
             }
