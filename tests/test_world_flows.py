@@ -96,6 +96,24 @@ def test_flows_share_a_link_between_their_times(world):
     assert result.verdict.release_error["p50_s"] > 0
 
 
+def test_the_links_are_those_of_the_scenario_in_its_order_in_both_worlds():
+    link = '[[link]]\nname = "{}"\na = "client"\nb = "server"\nrate = "10Mbit"\n'
+    path = '[[path]]\nname = "path{0}"\nlinks = ["wan{0}"]\n'
+    names = ("wan2", "spare", "wan1")
+    text = "".join(map(link.format, names)) + path.format(1) + path.format(2)
+    topology = Topology.parse('name = "spare"\nend = "3s"\n' + text + FLOWS)
+    with Sim(topology) as sim, Emu(topology) as emu:
+        results = [world.flows(["first"], until=0.5) for world in (sim, emu)]
+        links = [[(link.name, link.direction) for link in result.links] for result in results]
+        assert links[0] == [(name, end) for name in names for end in ("ab", "ba")]
+        assert links[1] == links[0]
+        assert results[1].link("spare").packets == 0
+        assert results[1].link("wan1").packets > 0
+        emu.set("spare", delay="7ms")
+        [spare] = [link for of in emu.ledger()["groups"] for link in of["links"] if link["name"] == "spare/ba"]
+        assert spare["params"]["delay"] == "7ms"
+
+
 def test_a_multipath_flow_fills_both_paths(world):
     [both] = world.flows(["both"], every_s=0.05).flows
     assert (both.protocol, both.paths, both.notes) == ("mptcp", ("path1", "path2"), ())

@@ -67,7 +67,7 @@ pub struct GroupLayout {
 pub struct Layout {
     /// On both hosts.
     pub devices: Vec<Device>,
-    /// One for each thread.
+    /// One for each thread; the last one's are the links that no path crosses, if there are any.
     pub groups: Vec<GroupLayout>,
     /// Addresses of each path.
     pub addresses: Vec<PathAddresses>,
@@ -81,8 +81,15 @@ impl Layout {
             return Layout { devices, groups, addresses };
         }
         let devices = devices(scenario);
-        let groups =
-            split(scenario, &devices).into_iter().map(|paths| group(scenario, &addresses, &devices, &paths)).collect();
+        let of_paths = split(scenario, &devices).into_iter().map(|paths| group(scenario, &addresses, &devices, &paths));
+        let mut groups: Vec<GroupLayout> = of_paths.collect();
+        let crossed = |link: &(usize, Direction)| groups.iter().any(|group| group.links.contains(link));
+        let all = (0..scenario.links.len()).flat_map(|link| Direction::BOTH.map(|direction| (link, direction)));
+        // they have counters and change, too
+        let links: Vec<_> = all.filter(|link| !crossed(link)).collect();
+        if !links.is_empty() {
+            groups.push(GroupLayout { links, ..GroupLayout::default() });
+        }
         Layout { devices, groups, addresses }
     }
 
@@ -145,6 +152,8 @@ impl Layout {
     /// MPTCP limits and endpoints for programs that leave the choice of subflows to the kernel.
     pub fn mptcp_commands(&self, scenario: &Scenario, host: End) -> Vec<String> {
         let mut commands = vec!["mptcp limits set subflows 8 add_addr_accepted 8".to_owned()];
+        // to an address that is announced the kernel takes one line, unless it is told to take all
+        let several = scenario.paths.iter().enumerate().any(|(p, path)| ![0, p].contains(&path.server));
         for (n, device) in self.devices.iter().filter(|d| d.is_on(host)).enumerate().skip(1) {
             let first = device.paths[0];
             match host {
@@ -156,6 +165,11 @@ impl Layout {
                 End::Client if scenario.paths[first].server == scenario.paths[0].server => {
                     let address = self.addresses[first].local[0];
                     commands.push(format!("mptcp endpoint add {address} dev {} id {} subflow", device.name, n + 1));
+                }
+                // bound to no device: to another server's address it fails at once, and is none of the eight
+                End::Client if several => {
+                    let address = self.addresses[first].local[0];
+                    commands.push(format!("mptcp endpoint add {address} id {} subflow fullmesh", n + 1));
                 }
                 End::Client => {}
             }
@@ -246,4 +260,27 @@ fn link_id(links: &mut Vec<(usize, Direction)>, hop: &Hop) -> LinkId {
         links.len() - 1
     });
     LinkId(at as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use pathcast_scenario::addresses;
+
+    use super::*;
+
+    #[test]
+    fn a_link_that_no_path_crosses_has_its_place() {
+        let link = |name| format!("[[link]]\nname = \"{name}\"\na = \"client\"\nb = \"server\"\n");
+        let path = "[[path]]\nname = \"p\"\nlinks = [\"wan\"]\n";
+        let layout = |text: &str| {
+            let scenario = Scenario::parse(text, &[]).unwrap();
+            let addresses = addresses(&scenario, 77);
+            Layout::new(&scenario, addresses)
+        };
+        let spare = layout(&(link("spare") + &link("wan") + path));
+        assert_eq!(Direction::BOTH.map(|of| spare.find(1, of)), [Some((0, LinkId(0))), Some((0, LinkId(1)))]);
+        assert_eq!(Direction::BOTH.map(|of| spare.find(0, of)), [Some((1, LinkId(0))), Some((1, LinkId(1)))]);
+        assert!(spare.groups[1].routes.is_empty() && spare.groups[1].devices.is_empty());
+        assert_eq!(layout(&(link("wan") + path)).groups.len(), 1);
+    }
 }

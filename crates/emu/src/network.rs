@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
 
 use pathcast_base::{Fault, Nanos};
 use pathcast_link::{LinkId, Params};
-use pathcast_scenario::{Amendment, Changed, Direction, End, Scenario, Source, Traffic, addresses};
+use pathcast_scenario::{Amendment, Changed, Direction, End, Scenario, Source, Template, Traffic, addresses};
 use serde::Serialize;
 
 use crate::error::EmuError;
@@ -49,11 +48,9 @@ pub struct Network {
     switches: Option<Namespace>,
     layout: Layout,
     scenario: Scenario,
-    text: String,
+    template: Template,
+    /// What was set over it, at the beginning and since.
     sets: Vec<(String, String)>,
-    base: Option<PathBuf>,
-    /// What was set since, in the form of `sets`.
-    asked: Vec<(String, String)>,
     start: Nanos,
 }
 
@@ -95,20 +92,19 @@ impl Network {
     /// A scenario error or what only the simulator can do (usage), a missing privilege or device (missing), or what the
     /// set-up met.
     pub fn up(text: &str, sets: &[(String, String)], id: &str) -> Result<Network, Box<dyn Fault + Send + Sync>> {
-        Network::up_in(text, sets, None, id)
+        Network::of(Template::parse_in(text, None).map_err(boxed)?, sets, id)
     }
 
-    /// The same; `base` is as for [`Scenario::parse_in`].
+    /// The same of a text that was read already.
     ///
     /// # Errors
     /// As [`Network::up`].
-    pub fn up_in(
-        text: &str,
+    pub fn of(
+        template: Template,
         sets: &[(String, String)],
-        base: Option<&Path>,
         id: &str,
     ) -> Result<Network, Box<dyn Fault + Send + Sync>> {
-        let scenario = Scenario::parse_in(text, sets, base).map_err(boxed)?;
+        let scenario = template.scenario(sets).map_err(boxed)?;
         fits(&scenario).map_err(boxed)?;
         let layout = Layout::new(&scenario, addresses(&scenario, NET));
         let client = Namespace::create(&format!("pc-{id}-client")).map_err(boxed)?;
@@ -116,9 +112,8 @@ impl Network {
         let switches = (!scenario.switches.is_empty()).then(|| Namespace::create(&format!("pc-{id}-switch")));
         let switches = switches.transpose().map_err(boxed)?;
         let groups = build(&scenario, &layout, &client, &server, switches.as_ref()).map_err(boxed)?;
-        let (text, sets, base) = (text.to_owned(), sets.to_vec(), base.map(Path::to_path_buf));
-        let (asked, start) = (Vec::new(), clock());
-        Ok(Network { groups, client, server, switches, layout, scenario, text, sets, base, asked, start })
+        let (sets, start) = (sets.to_vec(), clock());
+        Ok(Network { groups, client, server, switches, layout, scenario, template, sets, start })
     }
 
     /// Names and addresses.
@@ -151,8 +146,7 @@ impl Network {
         direction: Option<Direction>,
         changes: &[(String, String)],
     ) -> Result<Vec<(Direction, Params)>, Box<dyn Fault + Send + Sync>> {
-        let amendment = Amendment::read(&self.text, &self.sets, self.base.as_deref(), link, direction, changes);
-        let amendment = amendment.map_err(boxed)?;
+        let amendment = Amendment::read(&self.template, &self.sets, link, direction, changes).map_err(boxed)?;
         fits(amendment.wanted()).map_err(boxed)?;
         self.catch_up();
         let index = amendment.link();
@@ -170,7 +164,7 @@ impl Network {
             }
             *self.params(index, *direction) = params.clone();
         }
-        self.asked.extend_from_slice(amendment.sets());
+        self.sets.extend_from_slice(amendment.sets());
         Ok(new)
     }
 
@@ -179,10 +173,9 @@ impl Network {
     /// monotonic clock.
     ///
     /// # Errors
-    /// Values set one by one that the scenario's checks refuse together; nothing is changed then. A thread that has ended.
+    /// A thread that has ended.
     pub fn restart(&mut self, lead: Nanos) -> Result<Nanos, Box<dyn Fault + Send + Sync>> {
-        let sets: Vec<_> = self.sets.iter().chain(&self.asked).cloned().collect();
-        let scenario = Scenario::parse_in(&self.text, &sets, self.base.as_deref()).map_err(boxed)?;
+        let scenario = self.template.scenario(&self.sets).map_err(boxed)?;
         let at = Nanos(clock().0.saturating_add(lead.0));
         for (group, layout) in self.groups.iter().zip(&self.layout.groups) {
             let (links, changes) = (plan_links(&scenario, layout), plan_changes(&scenario, layout));

@@ -101,6 +101,9 @@ impl Worker {
         loop {
             let now = clock();
             self.step(now);
+            if self.mesh.next_draw().is_some_and(|at| at <= now) {
+                self.mesh.advance(now);
+            }
             self.mesh.release_early(now, EARLY, Segment::joins, &mut |at, route, marked, segment| {
                 self.release.arrived(at, route, marked, segment);
             });

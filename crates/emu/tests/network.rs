@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use pathcast_base::Nanos;
@@ -64,6 +65,83 @@ fn tcp_fills_the_link_and_nothing_is_lost_outside_the_model() {
     assert!(ab.counters.carried.bytes > 10_000_000, "{ab:?}");
 }
 
+/// A socket of Multipath TCP.
+fn multipath() -> OwnedFd {
+    // SAFETY: socket returns a new descriptor that nobody else owns, or -1, which is asked for.
+    unsafe {
+        let fd = libc::socket(libc::AF_INET, libc::SOCK_STREAM, libc::IPPROTO_MPTCP);
+        assert!(fd >= 0, "{}", std::io::Error::last_os_error());
+        OwnedFd::from_raw_fd(fd)
+    }
+}
+
+fn address(to: SocketAddr) -> (libc::sockaddr_in, libc::socklen_t) {
+    let SocketAddr::V4(to) = to else { panic!("{to}") };
+    let sin_addr = libc::in_addr { s_addr: u32::from(*to.ip()).to_be() };
+    let family = libc::AF_INET as libc::sa_family_t;
+    let address = libc::sockaddr_in { sin_family: family, sin_port: to.port().to_be(), sin_addr, sin_zero: [0; 8] };
+    (address, size_of::<libc::sockaddr_in>() as libc::socklen_t)
+}
+
+/// Sends so many bytes by Multipath TCP to the first path's server, as a program does that knows nothing of paths.
+fn send_by_multipath(n: &Network, bytes: usize) {
+    let d = n.describe();
+    let listener = inside(&d.server, || {
+        let (fd, (any, size)) = (multipath(), address("0.0.0.0:0".parse().unwrap()));
+        // SAFETY: a live descriptor and address.
+        assert_eq!(unsafe { libc::bind(fd.as_raw_fd(), (&raw const any).cast(), size) }, 0);
+        // SAFETY: a live descriptor.
+        assert_eq!(unsafe { libc::listen(fd.as_raw_fd(), 1) }, 0);
+        TcpListener::from(fd)
+    });
+    let listener = listener.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = std::thread::spawn(move || {
+        let (mut s, _) = listener.accept().unwrap();
+        std::io::copy(&mut s, &mut std::io::sink()).unwrap()
+    });
+    inside(&d.client, || {
+        let (fd, (to, size)) = (multipath(), address(SocketAddr::new(d.paths[0].remote, port)));
+        // SAFETY: a live descriptor and address.
+        assert_eq!(unsafe { libc::connect(fd.as_raw_fd(), (&raw const to).cast(), size) }, 0);
+        TcpStream::from(fd).write_all(&vec![7; bytes]).unwrap();
+    })
+    .unwrap();
+    assert_eq!(server.join().unwrap(), bytes as u64);
+}
+
+#[test]
+fn a_program_that_knows_no_paths_uses_all() {
+    if !std::fs::exists("/proc/sys/net/mptcp").unwrap_or(false) {
+        return println!("SKIPPED: this kernel has no Multipath TCP");
+    }
+    // of each path the one whose server address it shares
+    for servers in [&[1, 2][..], &[1, 1], &[1, 2, 2], &[1, 2, 3, 3], &[1, 2, 2, 1, 5]] {
+        let mut text = String::from("name = \"many\"\n");
+        for (path, server) in (1..).zip(servers) {
+            text += &format!(
+                "[[link]]\nname = \"wan{path}\"\na = \"client\"\nb = \"server\"\nrate = \"20Mbit\"\ndelay = \"5ms\"\n\
+                 queue = \"100 packets\"\n[[path]]\nname = \"path{path}\"\nlinks = [\"wan{path}\"]\n"
+            );
+            if *server < path {
+                text += &format!("remote = \"path{server}\"\n");
+            }
+        }
+        let Some(n) = network(&text) else { return };
+        let start = Instant::now();
+        loop {
+            send_by_multipath(&n, 4_000_000 * servers.len());
+            let ledger = n.ledger(false).unwrap();
+            let links = ledger.groups.iter().flat_map(|group| &group.links).filter(|link| link.name.ends_with("/ab"));
+            let carried: Vec<_> = links.map(|link| (link.name.clone(), link.counters.carried.bytes)).collect();
+            if carried.iter().all(|(_, bytes)| *bytes > 200_000) {
+                break;
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "{servers:?}: {carried:?}");
+        }
+    }
+}
+
 #[test]
 fn datagrams_are_delayed_dropped_and_in_order() {
     for ip in [4, 6] {
@@ -114,6 +192,30 @@ fn a_link_changes_while_it_runs() {
         let text = error.to_string();
         assert!(text.contains(says) && (text.contains(value) || text.contains(key) || text.contains(link)), "{text}");
     }
+}
+
+#[test]
+fn a_change_is_judged_by_those_before_it_and_needs_no_file_again() {
+    let folder = std::env::temp_dir().join(format!("pathcast-set-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("rates.csv");
+    std::fs::write(&file, "0,5Mbit\n1,2Mbit\n").unwrap();
+    let Some(mut n) = network(&one_link(&format!("rate = {{ trace = \"{}\" }}", file.display()))) else { return };
+    let sha256 = |n: &pathcast_emu::Network| {
+        let ledger = n.ledger(false).unwrap();
+        ledger.groups[0].links[0].params.trace.as_ref().map(|trace| trace.sha256.clone())
+    };
+    let before = sha256(&n);
+    assert!(before.is_some());
+    std::fs::write(&file, "0,1Mbit\n1,2Mbit\n").unwrap();
+    n.set("wan", None, &[("delay".into(), "1ms".into())]).unwrap();
+    n.restart(Nanos::ZERO).unwrap();
+    assert_eq!(sha256(&n), before, "an edited file is another network's");
+    std::fs::remove_dir_all(&folder).unwrap();
+    n.set("wan", None, &[("rate".into(), "5Mbit".into())]).unwrap();
+    n.set("wan", None, &[("bucket".into(), "{ rate = \"1Mbit\", burst = \"60KB\" }".into())]).unwrap();
+    n.restart(Nanos::ZERO).unwrap();
+    assert_eq!(sha256(&n), None);
 }
 
 #[test]

@@ -303,6 +303,10 @@ impl<T> DeferredLink<T> {
         &self.flight
     }
 
+    pub(crate) fn next_cross(&self) -> Option<Nanos> {
+        Some(Nanos(self.sources.next())).filter(|next| next.0 != u64::MAX)
+    }
+
     /// Real packets inside, waiting or on the wire.
     pub fn len(&self) -> usize {
         self.flight.len() + self.books.loads as usize

@@ -43,6 +43,9 @@ impl Fault for MeshError {
     }
 }
 
+/// Cross traffic waits so long at most to be drawn, where no packet asks for it.
+const DRAWN: Nanos = Nanos::millis(100);
+
 /// A packet on its way over a route; what the links of a mesh carry.
 #[derive(Clone, Debug)]
 pub struct Transit<T> {
@@ -94,6 +97,8 @@ pub struct Mesh<T> {
     links: Vec<Wire<Transit<T>>>,
     routes: Vec<Vec<LinkId>>,
     clock: Nanos,
+    /// When all links were brought to one time last.
+    advanced: Nanos,
 }
 
 impl<T> Mesh<T> {
@@ -110,7 +115,7 @@ impl<T> Mesh<T> {
                 return Err(MeshError::UnknownLink { route, link, links: links.len() });
             }
         }
-        Ok(Mesh { links, routes, clock: Nanos::ZERO })
+        Ok(Mesh { links, routes, clock: Nanos::ZERO, advanced: Nanos::ZERO })
     }
 
     /// Offers a packet of `bytes` IP bytes to the first link of a route. All that is due before `now` must have been
@@ -182,9 +187,10 @@ impl<T> Mesh<T> {
     /// When a real-time driver should call [`Mesh::step`] next. A packet that goes on to another link wakes it at its
     /// due time. At the end of a route packets leave in runs: the wake-up is the due time of the last packet in the
     /// head's run, the packets right behind it of the same route, not lost, marked or not as it is, each joining the one before it, and due
-    /// within the link's `chunk` of the head. A packet with no such followers wakes at its own due time.
+    /// within the link's `chunk` of the head. A packet with no such followers wakes at its own due time. It wakes at
+    /// [`Mesh::next_draw`] at the latest.
     pub fn next_wake(&self, joins: impl Fn(&T, &T) -> bool) -> Option<Nanos> {
-        let mut wake: Option<u64> = None;
+        let mut wake = self.next_draw().map(|draw| draw.0);
         for link in &self.links {
             wake = wake.into_iter().chain(link.next_late()).min();
             let mut inside = link.inside();
@@ -200,6 +206,13 @@ impl<T> Mesh<T> {
             }
         }
         wake.map(Nanos)
+    }
+
+    /// When a real-time driver should call [`Mesh::advance`] next, whatever packets do: else what comes first pays for all
+    /// cross traffic since.
+    pub fn next_draw(&self) -> Option<Nanos> {
+        let next = self.links.iter().filter_map(Wire::next_cross).min()?;
+        Some(next.max(self.advanced + DRAWN))
     }
 
     fn run_end<'a>(
@@ -289,6 +302,7 @@ impl<T> Mesh<T> {
         for link in &mut self.links {
             link.advance(now);
         }
+        self.advanced = self.advanced.max(now);
     }
 
     /// All links, by index.

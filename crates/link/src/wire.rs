@@ -146,6 +146,11 @@ impl<T> Wire<T> {
         self.len() == 0
     }
 
+    /// When the next virtual packet arrives.
+    pub(crate) fn next_cross(&self) -> Option<Nanos> {
+        either!(self, link => link.next_cross())
+    }
+
     /// As [`Link::begin`].
     pub fn begin(&mut self, zero: Nanos) {
         either!(self, link => link.begin(zero));

@@ -21,13 +21,22 @@ use pyo3::prelude::*;
 
 use crate::error::{Failed, json};
 
-/// A checked scenario as JSON; files that it names are relative to `base`.
+/// The name of a scenario that does not say it, if nobody else does.
+pub(crate) const NAME: &str = "scenario";
+
+/// A checked scenario as JSON; files that it names are relative to `base`, and `name` is its own if it does not say it.
 #[pyfunction]
-#[pyo3(signature = (text, sets, base=None))]
-fn scenario(py: Python<'_>, text: String, sets: Vec<(String, String)>, base: Option<PathBuf>) -> PyResult<String> {
+#[pyo3(signature = (text, sets, base=None, name=NAME))]
+fn scenario(
+    py: Python<'_>,
+    text: String,
+    sets: Vec<(String, String)>,
+    base: Option<PathBuf>,
+    name: &str,
+) -> PyResult<String> {
     py.detach(|| {
-        let scenario = pathcast_scenario::Scenario::parse_in(&text, &sets, base.as_deref()).map_err(Failed::new)?;
-        Ok(json(&scenario))
+        let template = pathcast_scenario::Template::named(&text, name, base.as_deref()).map_err(Failed::new)?;
+        Ok(json(&template.scenario(&sets).map_err(Failed::new)?))
     })
     .map_err(|e: Failed| e.into_py(py))
 }

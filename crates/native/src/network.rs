@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use pathcast_base::Nanos;
-use pathcast_scenario::Direction;
+use pathcast_scenario::{Direction, Template};
 use pyo3::prelude::*;
 use serde::Serialize;
 
+use crate::NAME;
 use crate::error::{Failed, json};
 
 /// A direction as it is written; none: both.
@@ -51,17 +52,21 @@ impl Network {
 #[pymethods]
 impl Network {
     #[new]
-    #[pyo3(signature = (text, sets, id, base=None))]
+    #[pyo3(signature = (text, sets, id, base=None, name=NAME))]
     fn new(
         py: Python<'_>,
         text: String,
         sets: Vec<(String, String)>,
         id: String,
         base: Option<PathBuf>,
+        name: &str,
     ) -> PyResult<Self> {
-        py.detach(|| pathcast_emu::Network::up_in(&text, &sets, base.as_deref(), &id).map_err(|e| Failed::of(&*e)))
-            .map(|network| Network(Mutex::new(Some(network))))
-            .map_err(|e| e.into_py(py))
+        py.detach(|| {
+            let template = Template::named(&text, name, base.as_deref()).map_err(Failed::new)?;
+            pathcast_emu::Network::of(template, &sets, &id).map_err(|e| Failed::of(&*e))
+        })
+        .map(|network| Network(Mutex::new(Some(network))))
+        .map_err(|e| e.into_py(py))
     }
 
     fn describe(&self, py: Python<'_>) -> PyResult<String> {

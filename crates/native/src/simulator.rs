@@ -99,15 +99,16 @@ pub fn simulate_many(
     py.detach(run).map_err(|e: Failed| e.into_py(py))
 }
 
-/// Runs only the named flows of a scenario. The answer is the report, and of every flow a list of samples, one every
-/// `every_ns`, both as JSON.
+/// Runs only the named flows of a scenario, which is called `name` if it does not say it; files that it names are relative
+/// to `base`. The answer is the report, and of every flow a list of samples, one every `every_ns`, both as JSON.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub fn simulate_flows(
     py: Python<'_>,
     text: String,
     sets: Vec<(String, String)>,
-    source: Option<PathBuf>,
+    base: Option<PathBuf>,
+    name: &str,
     job: Py<Stop>,
     names: Vec<String>,
     every_ns: u64,
@@ -115,10 +116,11 @@ pub fn simulate_flows(
 ) -> PyResult<(String, String)> {
     let options = Options { events, stop: job.get().0.clone(), ..Options::default() };
     let run = || {
-        let mut scenario = Scenario::from_text(&text, &sets, source.as_deref()).map_err(Failed::new)?;
+        let template = Template::named(&text, name, base.as_deref()).map_err(Failed::new)?;
+        let mut scenario = template.scenario(&sets).map_err(Failed::new)?;
         scenario.keep_flows(&names);
         let (report, series) = pathcast_sim::sampled(scenario, &options, Nanos(every_ns))
-            .map_err(|error| failed(&text, &sets, source.as_deref(), error))?;
+            .map_err(|error| failed(&text, &sets, None, error))?;
         Ok((json(&report), json(&series)))
     };
     py.detach(run).map_err(|e: Failed| e.into_py(py))

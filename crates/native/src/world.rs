@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pathcast_base::{Nanos, PathAddr, Protocol};
 use pathcast_measure::{ClockState, FarEnd, FarEndMachine, MeasureLimits};
-use pathcast_scenario::{End, addresses};
+use pathcast_scenario::{End, Template, addresses};
 use pathcast_session::{Key, KeyRing};
 use pathcast_sim::{NET, Options, Order, processors};
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::client::Job;
 use crate::error::{Failed, json as text, read};
 use crate::network::direction;
-use crate::{many, measure};
+use crate::{NAME, many, measure};
 
 /// A measurement may take so much simulated time.
 const LONGEST: Nanos = Nanos::secs(3600);
@@ -54,11 +54,20 @@ fn open(turn: &mut Option<pathcast_sim::World>) -> Result<&mut pathcast_sim::Wor
 #[pymethods]
 impl World {
     #[new]
-    #[pyo3(signature = (text, sets=Vec::new(), base=None))]
-    fn new(py: Python<'_>, text: String, sets: Vec<(String, String)>, base: Option<PathBuf>) -> PyResult<Self> {
-        py.detach(|| pathcast_sim::World::open_in(&text, &sets, base.as_deref()).map_err(|e| Failed::of(&*e)))
-            .map(|world| World(Mutex::new(Some(world))))
-            .map_err(|e| e.into_py(py))
+    #[pyo3(signature = (text, sets=Vec::new(), base=None, name=NAME))]
+    fn new(
+        py: Python<'_>,
+        text: String,
+        sets: Vec<(String, String)>,
+        base: Option<PathBuf>,
+        name: &str,
+    ) -> PyResult<Self> {
+        py.detach(|| {
+            let template = Template::named(&text, name, base.as_deref()).map_err(Failed::new)?;
+            pathcast_sim::World::of(template, &sets).map_err(|e| Failed::of(&*e))
+        })
+        .map(|world| World(Mutex::new(Some(world))))
+        .map_err(|e| e.into_py(py))
     }
 
     /// The paths: names, the client's addresses (further ones for repeated subflows), the server's.

@@ -1,13 +1,12 @@
 //! A textual change of a link in a network that stands: `link set wan rate=2Mbit`. The new values are laid over the text
 //! that the network was made from, as `--set` lays them, so that they are read and checked as if they stood there.
 
-use std::path::Path;
-
 use pathcast_base::{Exit, Fault};
 use pathcast_link::{ParamError, Params};
 
 use crate::error::ScenarioError;
 use crate::model::{Change, Changed, Direction, Link, Scenario};
+use crate::template::Template;
 use crate::tree::Node;
 
 /// Keys of a link that may change while it runs.
@@ -89,20 +88,20 @@ pub struct Amendment {
 }
 
 impl Amendment {
-    /// Reads `changes` of `link` as if they stood in the scenario `text` with `sets` over it; without `direction` they
-    /// are of both, and a value may be given per direction. `base` is as for [`Scenario::parse_in`].
+    /// Reads `changes` of `link` as if they stood in the scenario of `template` with `sets` over it, what was asked before
+    /// included; without `direction` they are of both, and a value may be given per direction. A trace that they name is
+    /// read again, no other.
     ///
     /// # Errors
     /// An unknown link or key with those that exist, or a value that the scenario's checks refuse.
     pub fn read(
-        text: &str,
+        template: &Template,
         sets: &[(String, String)],
-        base: Option<&Path>,
         link: &str,
         direction: Option<Direction>,
         changes: &[(String, String)],
     ) -> Result<Amendment, AmendError> {
-        let scenario = Scenario::parse_in(text, sets, base)?;
+        let scenario = template.scenario(sets)?;
         let Some(index) = scenario.link(link) else {
             let names: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
             return Err(AmendError::Unknown { key: "link", value: link.into(), allowed: names.join(", ") });
@@ -135,13 +134,18 @@ impl Amendment {
             }
             keys.push((key.clone(), named));
         }
-        let sets: Vec<_> = sets.iter().chain(&new).cloned().collect();
+        let all: Vec<_> = sets.iter().chain(&new).cloned().collect();
+        let mut wanted = template.scenario(&all)?;
+        if let Some((_, named)) = keys.iter().find(|(key, _)| key == "rate") {
+            let traces = named.iter().filter_map(|of| wanted.links[index].params(*of).trace.as_ref());
+            wanted = template.again(traces, &all)?;
+        }
         Ok(Amendment {
             link: index,
             keys,
             directions: direction.map_or(Direction::BOTH.into(), |direction| vec![direction]),
             sets: new,
-            wanted: Scenario::parse_in(text, &sets, base)?,
+            wanted,
         })
     }
 
@@ -240,7 +244,8 @@ mod tests {
 
     fn read(direction: Option<Direction>, changes: &[(&str, &str)]) -> Result<Amendment, AmendError> {
         let changes: Vec<_> = changes.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-        Amendment::read(TEXT, &[("link.wan.loss".into(), "0.01".into())], None, "wan", direction, &changes)
+        let template = Template::parse_in(TEXT, None).unwrap();
+        Amendment::read(&template, &[("link.wan.loss".into(), "0.01".into())], "wan", direction, &changes)
     }
 
     fn link() -> Link {
@@ -295,9 +300,10 @@ mod tests {
             "{TEXT}[[change]]\nat = \"1s\"\nlink = \"wan\"\nrate = {{ ab = \"2Mbit\" }}\ndelay = {{ ba = \"3ms\" }}\n\
              [[change]]\nat = \"2s\"\nlink = \"wan\"\nloss = 0.3\ndirection = \"ab\"\n"
         );
+        let template = Template::parse_in(&text, None).unwrap();
         let read = |changes: &[(&str, &str)]| {
             let changes: Vec<_> = changes.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
-            Amendment::read(&text, &[], None, "wan", None, &changes).unwrap()
+            Amendment::read(&template, &[], "wan", None, &changes).unwrap()
         };
         let scenario = Scenario::parse(&text, &[]).unwrap();
         let mut changes = scenario.changes.clone();
@@ -330,7 +336,7 @@ mod tests {
             assert_eq!((error.code(), error.exit()), (code, Exit::Usage));
             assert!(error.to_string().contains(says), "{error}");
         }
-        let error = Amendment::read(TEXT, &[], None, "lan", None, &[]).unwrap_err();
+        let error = Amendment::read(&Template::parse_in(TEXT, None).unwrap(), &[], "lan", None, &[]).unwrap_err();
         assert_eq!(error.to_string(), "link `lan` is not in this network; allowed: wan");
     }
 

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use pathcast_link::Trace;
+
 use crate::error::{Problem, ScenarioError};
 use crate::model::Scenario;
 use crate::trace::Traces;
@@ -23,7 +25,15 @@ impl Template {
     /// # Errors
     /// Text that is no TOML.
     pub fn parse_in(text: &str, base: Option<&Path>) -> Result<Template, ScenarioError> {
-        Ok(Template { root: Node::parse(text)?, name: "scenario".into(), file: None, traces: Traces::new(base) })
+        Template::named(text, "scenario", base)
+    }
+
+    /// The same; `name` is what the scenario is called if the text does not say it.
+    ///
+    /// # Errors
+    /// Text that is no TOML.
+    pub fn named(text: &str, name: &str, base: Option<&Path>) -> Result<Template, ScenarioError> {
+        Ok(Template { root: Node::parse(text)?, name: name.into(), file: None, traces: Traces::new(base) })
     }
 
     /// As [`Scenario::from_text`].
@@ -46,6 +56,20 @@ impl Template {
             Some(file) => error.in_file(file),
             None => error,
         })
+    }
+
+    /// The same, with the files of these traces read again.
+    pub(crate) fn again<'a>(
+        &self,
+        traces: impl Iterator<Item = &'a Trace>,
+        sets: &[(String, String)],
+    ) -> Result<Scenario, ScenarioError> {
+        let before: Vec<_> = traces.filter_map(|trace| self.traces.forget(trace)).collect();
+        let found = self.scenario(sets);
+        if found.is_err() {
+            self.traces.keep(before);
+        }
+        found
     }
 
     fn build(&self, sets: &[(String, String)]) -> Result<Scenario, ScenarioError> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pathcast_base::{Nanos, Rate};
 use pathcast_link::{Format, Schedule, Trace};
@@ -27,6 +27,8 @@ pub(crate) struct Bad {
     pub allowed: &'static str,
 }
 
+/// A file, and whether it is read as CSV.
+type Key = (PathBuf, bool);
 /// Digest and content.
 type Content = (String, Arc<Schedule>);
 
@@ -34,7 +36,7 @@ type Content = (String, Arc<Schedule>);
 #[derive(Debug, Default)]
 pub(crate) struct Traces {
     base: Option<PathBuf>,
-    read: Mutex<BTreeMap<(PathBuf, bool), Content>>,
+    read: Mutex<BTreeMap<Key, Content>>,
 }
 
 impl Traces {
@@ -54,8 +56,7 @@ impl Traces {
 
     fn open(&self, path: &Path, format: Format) -> Result<Content, Bad> {
         let key = (path.to_path_buf(), format == Format::Csv);
-        let known = || self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(read) = known().get(&key) {
+        if let Some(read) = self.known().get(&key) {
             return Ok(read.clone());
         }
         let data = bytes(path)?;
@@ -65,8 +66,22 @@ impl Traces {
         };
         let schedule = schedule.map_err(|bad| Bad { text: format!("{}, {}", path.display(), bad.text), ..bad })?;
         let read = (hex(&Sha256::digest(&data)), Arc::new(schedule));
-        known().insert(key, read.clone());
+        self.known().insert(key, read.clone());
         Ok(read)
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<Key, Content>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the file of `trace` anew at its next use; what was known of it.
+    pub fn forget(&self, trace: &Trace) -> Option<(Key, Content)> {
+        self.known().remove_entry(&(PathBuf::from(&trace.file), trace.format == Format::Csv))
+    }
+
+    /// Takes back what was forgotten.
+    pub fn keep(&self, known: Vec<(Key, Content)>) {
+        self.known().extend(known);
     }
 
     /// Reads the file of a trace that came without its schedule again.

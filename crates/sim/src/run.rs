@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use pathcast_base::{Exit, Fault, Nanos};
 use pathcast_link::Params;
-use pathcast_scenario::{Direction, Scenario};
+use pathcast_scenario::{Direction, Scenario, Template};
 
 use crate::error::{LIMIT_HINT, SimError};
 use crate::network::wire;
 use crate::observe::{Nobody, Observer};
 use crate::report::Report;
 use crate::series::Series;
+use crate::setup::stands;
 use crate::sim::{Sim, Stopped};
 use crate::trace::Trace;
 
@@ -186,12 +187,11 @@ impl Fault for PauseError {
     }
 }
 
-/// The text that a world was made from, with what was set over it.
+/// The text that a world was made from, with what was set over it, at its beginning and since.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    pub text: String,
+    pub template: Arc<Template>,
     pub sets: Vec<(String, String)>,
-    pub base: Option<std::path::PathBuf>,
     /// Changes of the scenario that our copy of the links has seen.
     pub seen: usize,
 }
@@ -202,7 +202,9 @@ impl World {
     /// # Errors
     /// As [`simulate`].
     pub fn new(scenario: Scenario) -> Result<World, SimError> {
-        Ok(World { sim: Sim::new(scenario, Nobody)?, events: EVENTS, source: None })
+        let sim = Sim::new(scenario, Nobody)?;
+        stands(&sim.scenario, 0, &sim.scenario.changes)?;
+        Ok(World { sim, events: EVENTS, source: None })
     }
 
     /// The scenario.

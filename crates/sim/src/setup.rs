@@ -2,7 +2,7 @@
 
 use pathcast_congestion::{CongestionError, Params, controller, controllers, parse_value};
 use pathcast_link::Params as LinkParams;
-use pathcast_scenario::{Changed, Direction, Preset, Scenario, Source, Value, Workload};
+use pathcast_scenario::{Change, Changed, Direction, Preset, Scenario, Source, Value, Workload};
 
 use crate::error::SimError;
 
@@ -70,36 +70,61 @@ impl Setup {
     }
 }
 
-/// What has no end, such as a greedy connection, would go on for ever at one instant over a round trip of no time.
+/// What sends without an end over a path, and from when until before when [ns].
+struct Endless {
+    path: usize,
+    from: u64,
+    until: u64,
+}
+
+/// What has no end, such as a greedy connection, would go on for ever at one instant over a round trip of no time: refuses a
+/// run where that happens.
 fn takes_time(scenario: &Scenario) -> Result<(), SimError> {
+    let end = scenario.end.map_or(u64::MAX, |end| end.0.saturating_add(1)); // that instant is the run's
     let endless = |workload: &Workload| match workload {
         Workload::Greedy => true,
         Workload::Web(web) => web.think.0 == 0,
         _ => false,
     };
-    let flows =
-        scenario.flows.iter().filter(|flow| endless(&flow.workload)).flat_map(|flow| flow.paths.iter().copied());
-    let traffic = scenario.traffic.iter().filter_map(|traffic| match &traffic.source {
-        Source::Tcp { path, .. } => Some(*path),
-        Source::Web { path, web, .. } => (web.think.0 == 0).then_some(*path),
-        Source::Virtual { .. } => None,
+    let flows = scenario.flows.iter().filter(|flow| endless(&flow.workload)).flat_map(|flow| {
+        let until = flow.stop.map_or(end, |stop| stop.0.min(end));
+        flow.paths.iter().map(move |&path| Endless { path, from: flow.start.0, until })
     });
-    let paths: Vec<usize> = flows.chain(traffic).collect();
+    let senders: Vec<Endless> = flows.chain(traffic(scenario, end)).collect();
+    all_take_time(scenario, &senders, 0, &scenario.changes)
+}
+
+/// The same of a network that stands, where the traffic goes on beyond `end`: from `now` on, with `changes` to come.
+pub(crate) fn stands(scenario: &Scenario, now: u64, changes: &[Change]) -> Result<(), SimError> {
+    all_take_time(scenario, &traffic(scenario, u64::MAX).collect::<Vec<_>>(), now, changes)
+}
+
+fn traffic(scenario: &Scenario, end: u64) -> impl Iterator<Item = Endless> + '_ {
+    scenario.traffic.iter().filter_map(move |traffic| {
+        let path = match &traffic.source {
+            Source::Tcp { path, .. } => Some(*path),
+            Source::Web { path, web, .. } => (web.think.0 == 0).then_some(*path),
+            Source::Virtual { .. } => None,
+        }?;
+        Some(Endless { path, from: traffic.start.0, until: traffic.stop.map_or(end, |stop| stop.0.min(end)) })
+    })
+}
+
+fn all_take_time(scenario: &Scenario, senders: &[Endless], now: u64, changes: &[Change]) -> Result<(), SimError> {
     let timed = |params: &LinkParams| params.mean_rate().is_some() || params.delay.0 > 0;
     let mut links: Vec<_> = scenario.links.iter().map(|link| [timed(&link.ab), timed(&link.ba)]).collect();
-    for when in 0..=scenario.changes.len() {
-        if let Some(Changed::Link { link, direction, params, .. }) =
-            when.checked_sub(1).map(|change| &scenario.changes[change].what)
-        {
-            links[*link][usize::from(*direction == Direction::Ba)] = timed(params);
+    let mut since = now;
+    for when in 0..=changes.len() {
+        if let Some(change) = when.checked_sub(1).map(|before| &changes[before]) {
+            since = change.at.0;
+            if let Changed::Link { link, direction, params, .. } = &change.what {
+                links[*link][usize::from(*direction == Direction::Ba)] = timed(params);
+            }
         }
-        // changes of one instant hold together
-        let at = |change: usize| scenario.changes.get(change).map(|change| change.at);
-        if when > 0 && at(when - 1) == at(when) {
-            continue;
-        }
-        for &path in &paths {
-            let path = &scenario.paths[path];
+        // changes of one instant hold together: no time lies between
+        let next = changes.get(when).map_or(u64::MAX, |change| change.at.0);
+        for sender in senders.iter().filter(|sender| since.max(sender.from) < next.min(sender.until)) {
+            let path = &scenario.paths[sender.path];
             if !path.hops.iter().any(|hop| links[hop.link].contains(&true)) {
                 return Err(SimError::Refused {
                     key: format!("path.{}.links", path.name),
@@ -167,5 +192,32 @@ mod tests {
         let one = "[[change]]\nat = \"2s\"\nlink = \"wan\"\n";
         let both = format!("{later}{one}direction = \"ab\"\nrate = \"1Mbit\"\n");
         assert_eq!(refused("delay = \"1ms\"", &both), None, "changes of one instant hold together");
+    }
+
+    #[test]
+    fn a_change_counts_while_something_endless_sends() {
+        let sends = |of: &str, when: &str, at: &str| {
+            let greedy = format!("[[{of}]]\nname = \"f\"\ncontrol = \"reno\"\n{when}\n");
+            refused("delay = \"1ms\"", &format!("{greedy}[[change]]\nat = \"{at}\"\nlink = \"wan\"\ndelay = \"0ms\"\n"))
+        };
+        for of in ["flow", "traffic"] {
+            let path = if of == "flow" { "paths = [\"p\"]" } else { "kind = \"tcp\"\npath = \"p\"" };
+            for (when, at, counts) in [
+                ("stop = \"5s\"", "4s", true),
+                ("stop = \"5s\"", "5s", false),
+                ("stop = \"5s\"", "5001ms", false),
+                ("", "9s", true),
+                ("", "9001ms", false), // it ends at 9 s
+                ("start = \"8s\"", "7s", true),
+            ] {
+                assert_eq!(sends(of, &format!("{path}\n{when}"), at).is_some(), counts, "{of} {when}, from {at} on");
+            }
+            let over = format!(
+                "[[{of}]]\nname = \"f\"\ncontrol = \"reno\"\n{path}\nstart = \"6s\"\n\
+                 [[change]]\nat = \"2s\"\nlink = \"wan\"\ndelay = \"0ms\"\n\
+                 [[change]]\nat = \"6s\"\nlink = \"wan\"\ndelay = \"1ms\"\n"
+            );
+            assert_eq!(refused("delay = \"1ms\"", &over), None, "it takes time again when {of} starts");
+        }
     }
 }

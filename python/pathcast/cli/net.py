@@ -95,6 +95,8 @@ def list_(json: Json = False) -> None:
             if "switch" in network:
                 print(_switches(network))
             console().print(_ledger(network))
+            for fault in _faults(network):
+                print(fault)
 
 
 @app.command()
@@ -228,3 +230,22 @@ def _ledger(network: dict[str, Any]) -> Any:
                 f"{seconds(error['p50_s'])}, {seconds(error['p99_s'])}" if error["n"] else "-",
             )
     return table
+
+
+def _faults(network: dict[str, Any]) -> list[str]:
+    """What keeps the network from doing as it is modelled."""
+    groups = network["groups"]
+
+    def without(key: str) -> str:
+        number = sum(not group[key] for group in groups)
+        return f"{number} of {len(groups)}; packets may leave late" if number else ""
+
+    removed = sum(group["devices_removed"] for group in groups)
+    told = {
+        "threads without real-time priority": without("realtime"),
+        "threads that cannot keep the processors awake": without("processors_kept_awake"),
+        "devices that somebody removed": f"{removed}; nothing comes by them any more" if removed else "",
+        "packets that a device refused": sum(group["write_failures"] for group in groups),
+        "packets dropped before the emulator could read them": sum(device["dropped"] for device in network["devices"]),
+    }
+    return [f"{what}: {count}" for what, count in told.items() if count]

@@ -227,7 +227,8 @@ class Net(Part):
         from pathcast import _native
 
         sets = [tuple(pair) for pair in self.config["sets"]]  # JSON knows lists only
-        self._network = _native.Network(self.config["text"], sets, self.config["name"], self.config.get("base"))
+        id, base, called = self.config["name"], self.config.get("base"), self.config["called"]
+        self._network = _native.Network(self.config["text"], sets, id, base, called)
 
     def describe(self) -> dict[str, Any]:
         return _document_of(self._network.describe())

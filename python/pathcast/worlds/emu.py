@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from pathcast.worlds.ends import EMULATED, Ends
 from pathcast.worlds.flows import FlowsResult, check_every, plans
 from pathcast.worlds.late import again
 from pathcast.worlds.results import Path, Verdict
-from pathcast.worlds.topology import Topology
+from pathcast.worlds.topology import Topology, folded
 from pathcast.worlds.turns import turn
 from pathcast.worlds.verbs import Verbs
 from pathcast.worlds.world import T
@@ -134,7 +133,7 @@ class Emu(Verbs):
                 zero_ns = self._net.ask("restart", lead_ns=round(lead_s * 1e9))
                 flows_emu.carry(made, zero_ns, every_s, lambda: self.cancelled)
                 ended_s = flows_emu.since(zero_ns)
-                links = flows_emu.link_uses(before, self.ledger())
+                links = flows_emu.link_uses(self._topology.scenario["links"], before, self.ledger())
         finally:
             flows_emu.close(made)
         scenario, wall_s = self._topology.scenario, time.monotonic() - began
@@ -170,8 +169,8 @@ class Emu(Verbs):
 
 
 def _stem(name: str) -> str:
-    """A scenario's name as the start of a network's: those may hold less."""
-    return re.sub("[^a-z0-9]+", "-", name.lower())[:12].strip("-")
+    """A scenario's name as the start of a network's."""
+    return folded(name, 12)
 
 
 def _unmodelled(ledger: dict[str, Any]) -> int:

@@ -188,13 +188,14 @@ def await_empty(ledger: Callable[[], dict[str, Any]]) -> None:
         time.sleep(0.02)
 
 
-def link_uses(before: dict[str, Any], after: dict[str, Any]) -> tuple[LinkUse, ...]:
-    """What the links did between two ledgers."""
+def link_uses(links: list[dict[str, Any]], before: dict[str, Any], after: dict[str, Any]) -> tuple[LinkUse, ...]:
+    """What the scenario's links did between two ledgers, in its order."""
     first, last = _counts(before), _counts(after)
     return tuple(
-        LinkUse(link, direction, *(now - then for now, then in zip(counts, first[name], strict=True)))
-        for name, counts in last.items()
-        for link, direction in [name.split("/")]
+        LinkUse(name, end, *(now - then for now, then in zip(last[key], first[key], strict=True)))
+        for name in (link["name"] for link in links)
+        for end in ("ab", "ba")
+        for key in [f"{name}/{end}"]
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from pathcast.errors import PathcastError
@@ -46,9 +45,7 @@ def _simulate(
     from pathcast import _native
 
     stop = _native.Stop()
-    # what stands beside the file is found from anywhere, and whatever the text is called
-    source = None if topology.base is None else str(Path(topology.base, Path(topology.source).name or "-"))
-    arguments = (topology.text, sets, source, stop, names, every_ns, events)
+    arguments = (topology.text, sets, topology.base, topology.called, stop, names, every_ns, events)
     report, series = map(json.loads, interruptible(lambda: _native.simulate_flows(*arguments), stop.cancel))
     return report, series + [[] for _ in range(len(names) - len(series))]
 

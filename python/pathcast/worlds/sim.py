@@ -79,7 +79,7 @@ class Sim(Verbs):
         from pathcast import _native
 
         self._sets, self._measured, self._own = sets, 0, None
-        self._client = _native.World(self._topology.text, sets, self._topology.base)
+        self._client = _native.World(self._topology.text, sets, self._topology.base, self._topology.called)
         self._client.limit(self._events)
         self.paths = tuple(Path(p["name"], tuple(p["local"]), p["remote"]) for p in json.loads(self._client.paths()))
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from pathcast.errors import Exit, PathcastError
+from pathcast.runtime import daemon
 from pathcast.runtime.state import check_id
 from pathcast.worlds.emu import Topology, _stem
+from pathcast.worlds.sim import Sim
 
 SHIPPED = sorted((Path(__file__).parents[3] / "topologies").glob("*.toml"))
 SMALL = '[[link]]\nname = "wire"\na = "client"\nb = "server"\n\n[[path]]\nname = "p1"\nlinks = ["wire"]\n'
@@ -52,6 +54,30 @@ def test_what_is_wrong_is_said_with_its_place_value_and_the_allowed(text, sets, 
     assert error.value.exit == Exit.USAGE
     for word in words:
         assert word in str(error.value)
+
+
+def test_a_scenario_that_does_not_say_its_name_is_called_as_its_file_is(tmp_path):
+    flow = '[[flow]]\nname = "f"\npaths = ["p1"]\nbytes = "1KB"\n'
+    file = tmp_path / "home.toml"
+    file.write_text(SMALL + flow)
+    in_file, in_text = Topology.load(file), Topology.parse(SMALL + flow, base=str(tmp_path))
+    for topology, name in ((in_file, "home"), (in_text, "scenario")):
+        assert topology.scenario["name"] == name
+        with Sim(topology) as world:
+            assert (world.name, world.flows().scenario) == (name, name)
+    file.write_text('name = "said"\n' + SMALL)
+    assert Topology.load(file).scenario["name"] == "said"
+
+
+@pytest.mark.parametrize(
+    ("file", "name"), [("home", "home"), ("My Net (2)", "my-net-2"), ("ü", "scenario"), ("a" * 30, "a" * 24)]
+)
+def test_every_file_can_name_a_network(tmp_path, monkeypatch, file, name):
+    (tmp_path / f"{file}.toml").write_text(SMALL)
+    monkeypatch.setattr(daemon, "start", lambda _, config: config)
+    assert Topology.load(tmp_path / f"{file}.toml").start()["name"] == name
+    with pytest.raises(PathcastError, match="`My Net` is not a name"):
+        Topology.load(tmp_path / f"{file}.toml").start("My Net")
 
 
 def test_files_that_cannot_be_read(tmp_path):

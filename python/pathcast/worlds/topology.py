@@ -14,6 +14,8 @@ from pathcast.runtime import daemon
 from pathcast.runtime.state import check_id
 from pathcast.scenario import Scenario, pair
 
+NAME = "scenario"
+
 
 @dataclass(frozen=True)
 class Topology:
@@ -24,20 +26,32 @@ class Topology:
     source: str
     scenario: dict[str, Any]
     base: str | None = None
+    called: str = NAME
 
     @classmethod
-    def parse(cls, text: str, sets: Sequence[str] = (), source: str = "<text>", base: str | None = None) -> Topology:
-        """Checks `text`, which names files relative to `base`; raises with the line, the value and the allowed ones."""
+    def parse(
+        cls,
+        text: str,
+        sets: Sequence[str] = (),
+        source: str = "<text>",
+        base: str | None = None,
+        called: str = NAME,
+    ) -> Topology:
+        """Checks `text`, which names files relative to `base`; raises with the line, the value and the allowed ones.
+
+        called: the name of a scenario that does not say it.
+        """
         from pathcast import _native
 
         pairs = [pair("--set", item) for item in sets]
-        return cls(text, tuple(pairs), source, json.loads(_native.scenario(text, pairs, base)), base)
+        return cls(text, tuple(pairs), source, json.loads(_native.scenario(text, pairs, base, called)), base, called)
 
     @classmethod
     def load(cls, file: Path | str, sets: Sequence[str] = ()) -> Topology:
         """Reads and checks a file."""
         read = Scenario.load(file)
-        return cls.parse(read.text, sets, str(read.source), read.base)
+        source = str(read.source)
+        return cls.parse(read.text, sets, source, read.base, Path(source).stem)
 
     def about(self) -> dict[str, Any]:
         """Its first sentence, and of every path the rates [bit/s] and the round trip of an empty network [s]."""
@@ -62,9 +76,15 @@ class Topology:
 
     def start(self, name: str | None = None) -> daemon.Daemon:
         """Builds the network in a process of its own, which ends with this one, or is detached."""
-        name = check_id(name or self.scenario["name"])
+        said = self.scenario["name"]
+        name = check_id(name or (folded(said) if said == self.called else said))
         config = {"name": name, "text": self.text, "sets": self.sets, "source": self.source, "base": self.base}
-        return daemon.start("net", {**config, "scenario": self.scenario})
+        return daemon.start("net", {**config, "called": self.called, "scenario": self.scenario})
+
+
+def folded(name: str, most: int = 24) -> str:
+    """A scenario's name as a network's: those may hold less."""
+    return re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")[:most].strip("-") or NAME
 
 
 def _way(hop: dict[str, Any], end: str) -> str:

@@ -1,7 +1,9 @@
 //! Routes over shared links: composition, sharing, ties, drops on the way, and when a real-time driver wakes.
 
 use pathcast_base::{Bytes, Fault, Nanos, Rate, Stream};
-use pathcast_link::{Cause, Cross, LinkId, Mesh, MeshError, Outcome, Params, Queue, RouteId, Tag, Transit, Wire};
+use pathcast_link::{
+    Cause, Codel, Cross, LinkId, Mesh, MeshError, Outcome, Params, Queue, RouteId, Tag, Transit, Wire,
+};
 use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
@@ -95,6 +97,57 @@ fn links_can_be_changed_and_loaded() {
     assert_eq!(stepped(&mut mesh, 2 * MS), [arrived(3 * MS / 2, 0, 1)]);
     mesh.advance(Nanos(2 * MS));
     assert_eq!(mesh.links()[0].counters().busy, Nanos(3 * MS / 2));
+}
+
+fn loaded(name: &str, queue: Queue) -> Wire<Transit<u32>> {
+    let params = Params { rate: Some(Rate(12_000_000)), queue, delay: Nanos::millis(2), ..Params::default() };
+    let mut wire = Wire::new(params, 1, name);
+    let load = Cross::Poisson { rate: Rate(10_000_000), packet: Bytes(1500) };
+    wire.add_cross("load", &load, Nanos(0), Some(Nanos(3000 * MS)));
+    wire
+}
+
+#[test]
+fn cross_traffic_alone_wakes_its_driver() {
+    let together = |_: &u32, _: &u32| true;
+    for queue in [Queue::Packets(10), Queue::Codel(Codel::default())] {
+        let mut mesh = mesh(vec![link("idle", 12, 10, 0), loaded("busy", queue)], &[&[0], &[1]]);
+        let mut at = 0;
+        while let Some(wake) = mesh.next_wake(together) {
+            assert!((100 * MS..=110 * MS).contains(&(wake.0 - at)), "{wake} after {at}");
+            at = wake.0;
+            mesh.step(wake, &mut |_| panic!("nobody sends"));
+            mesh.advance(wake);
+        }
+        assert!(at > 2900 * MS, "until it stops");
+        // what begins later wakes nobody before
+        let load = Cross::Constant { rate: Rate(12_000_000), packet: Bytes(1500) };
+        mesh.link_mut(LinkId(0)).add_cross("late", &load, Nanos(9000 * MS), None);
+        assert_eq!(mesh.next_wake(together), Some(Nanos(9000 * MS)));
+    }
+}
+
+#[test]
+fn drawing_early_changes_nothing() {
+    for queue in [Queue::Packets(10), Queue::Codel(Codel::default())] {
+        let run = |draws: bool| {
+            let mut mesh = mesh(vec![loaded("first", queue.clone()), loaded("second", queue.clone())], &[&[0, 1]]);
+            let (mut out, mut random) = (Vec::new(), Stream::new(5, "offers"));
+            for packet in 0..400 {
+                let at = u64::from(packet) * 8 * MS + (random.uniform() * 8e6) as u64;
+                while let Some(draw) = mesh.next_draw().filter(|draw| draws && draw.0 <= at) {
+                    mesh.step(draw, &mut |outcome| out.push(outcome));
+                    mesh.advance(draw);
+                }
+                mesh.step(Nanos(at), &mut |outcome| out.push(outcome));
+                let _ = mesh.offer(Nanos(at), RouteId(0), 1500, packet);
+            }
+            mesh.step(Nanos(4000 * MS), &mut |outcome| out.push(outcome));
+            mesh.advance(Nanos(4000 * MS));
+            (out, mesh.links().iter().map(|link| *link.counters()).collect::<Vec<_>>())
+        };
+        assert_eq!(run(true), run(false));
+    }
 }
 
 #[test]

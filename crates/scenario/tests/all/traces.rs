@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::common::instead;
 use pathcast_base::{Nanos, Rate};
 use pathcast_link::Format;
-use pathcast_scenario::{Amendment, Changed, Scenario, ScenarioError};
+use pathcast_scenario::{Amendment, Changed, Scenario, ScenarioError, Template};
 
 /// A directory of its own, removed when dropped.
 struct Folder(PathBuf);
@@ -67,7 +67,8 @@ fn changes_sets_and_amendments_take_traces() {
     let scenario = Scenario::parse_in(&text, &[], base).unwrap();
     let Changed::Link { params, .. } = &scenario.changes[0].what else { panic!("a link changes") };
     assert_eq!((params.rate, params.trace.as_ref().unwrap().mean()), (None, 12e6));
-    let to = |value: &str| Amendment::read(&text, &[], base, "wire", None, &[("rate".into(), value.into())]);
+    let template = Template::parse_in(&text, base).unwrap();
+    let to = |value: &str| Amendment::read(&template, &[], "wire", None, &[("rate".into(), value.into())]);
     let amended = to("{ trace = \"t\", scale = 2 }").unwrap().over(&scenario.links[0]).unwrap();
     assert_eq!((amended[0].1.rate, amended[0].1.mean_rate()), (None, Some(Rate(24_000_000))));
     let mut traced = scenario.links[0].clone();
@@ -80,6 +81,24 @@ fn changes_sets_and_amendments_take_traces() {
     );
     let traffic = traffic.replace("link = \"wire\"\nrate = { trace", "traffic = \"traffic1\"\nrate = { trace");
     assert!(Scenario::parse_in(&traffic, &[], base).unwrap_err().to_string().contains("only a link follows a trace"));
+}
+
+#[test]
+fn an_amendment_reads_the_trace_that_it_names_and_no_other() {
+    let folder = Folder::new("amend");
+    folder.write("t", "1\n");
+    folder.write("u", "1\n");
+    let text = instead("rate", "rate = { ab = { trace = \"t\" }, ba = { trace = \"u\" } }");
+    let template = Template::parse_in(&text, Some(&folder.0)).unwrap();
+    let to = |key: &str, value: &str| Amendment::read(&template, &[], "wire", None, &[(key.into(), value.into())]);
+    let mean = |amendment: Amendment| amendment.wanted().links[0].ab.trace.as_ref().map(|trace| trace.mean());
+    to("delay", "1ms").unwrap();
+    folder.write("t", "1\n1\n");
+    fs::remove_file(folder.0.join("u")).unwrap();
+    assert_eq!(mean(to("delay", "2ms").unwrap()), Some(12e6), "as it was");
+    assert!(to("rate", "{ trace = \"u\" }").unwrap_err().to_string().contains("No such file"));
+    assert_eq!(mean(to("delay", "2ms").unwrap()), Some(12e6), "a refusal changes nothing");
+    assert_eq!(mean(to("rate", "{ ab = { trace = \"t\" } }").unwrap()), Some(24e6), "as it is");
 }
 
 #[test]
