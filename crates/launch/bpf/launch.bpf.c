@@ -9,7 +9,7 @@
 char _license[] SEC("license") = "GPL"; /* the kernel asks for it; the source is under the licences above */
 
 enum { NAME = 16 }; /* TCP_CA_NAME_MAX */
-/* TCP_USER_TIMEOUT of a connection that only asks whether a host is there [ms]; see lines.rs */
+/* TCP_USER_TIMEOUT of a connection that only asks whether a host is there [ms]; see race.rs */
 enum { ASKS = 0x61736b73 };
 
 /* What connections are told: those that are established at once, the others when their `number` is another one. */
@@ -134,7 +134,7 @@ static __always_inline void sample(struct flow *f, struct tcp_sock *tp)
 	}
 }
 
-/* A connection that `lines.rs` asks with: none of the program's. */
+/* A connection that `race.rs` asks with: none of the program's. */
 static __always_inline _Bool asks(struct tcp_sock *tp)
 {
 	return tp->inet_conn.icsk_user_timeout == ASKS;

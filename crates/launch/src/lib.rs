@@ -26,6 +26,7 @@
 //! - A program without room for another descriptor gets the kernel's own EMFILE. 32-bit programs stay with plain TCP.
 
 mod account;
+mod address;
 mod beginnings;
 mod cgroup;
 mod control;
@@ -43,6 +44,7 @@ mod maker;
 mod orders;
 mod output;
 mod program;
+mod race;
 mod report;
 mod signals;
 mod spawn;
@@ -52,6 +54,7 @@ mod task;
 mod terminal;
 mod typing;
 mod wait;
+mod waiting;
 
 pub use cgroup::{end, remove};
 pub use endpoints::{Stay, remove_endpoint};

@@ -8,7 +8,6 @@
 //! It is forked from a process that may have threads, and never executes anything: after the fork there are only system
 //! calls, no allocation, no lock, no panic.
 
-use std::cell::Cell;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
@@ -93,7 +92,7 @@ impl Maker {
         let manager = beginnings.map(|_| Manager::find()).transpose()?;
         let forked = Forked {
             manager: manager.as_ref().map(|(manager, _)| manager.clone()),
-            lines: Cell::new(lines),
+            lines,
             channel: theirs.as_raw_fd(),
             life: life.as_raw_fd(),
             processes: processes.as_ref().map_or(-1, AsRawFd::as_raw_fd),

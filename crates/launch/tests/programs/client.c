@@ -146,6 +146,43 @@ static int many(const char *host, int port, long connections)
 	return 0;
 }
 
+static volatile int begun, ended;
+
+/* Connects without blocking to hosts that do not answer, one after the other. */
+static void *unanswered(void *prefix)
+{
+	for (int i = 1; i <= 20; i++) {
+		struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) };
+		char host[32];
+		int fd = tcp(SOCK_NONBLOCK);
+
+		snprintf(host, sizeof host, "%s.%d", (char *)prefix, i);
+		inet_pton(AF_INET, host, &to.sin_addr);
+		begun = 1;
+		if (!connect(fd, (void *)&to, sizeof to) || errno != EINPROGRESS)
+			return 0;
+		ended++;
+	}
+	return 0;
+}
+
+/* So many short connections beside those, of which it says how many have been begun by their end; none: it waits. */
+static int beside(const char *host, int port, long connections)
+{
+	struct share share = { host, port, connections, 0 };
+	pthread_t thread;
+
+	pthread_create(&thread, 0, unanswered, "10.9.0");
+	while (!begun)
+		usleep(1000);
+	usleep(100000); /* it is in connect() */
+	several(&share);
+	if (!connections)
+		pthread_join(thread, 0);
+	printf("good %d ended %d\n", share.good, ended);
+	return 0;
+}
+
 static void *burst(void *made)
 {
 	for (int i = 0; i < 25; i++) {
@@ -246,6 +283,8 @@ int main(int n, char **a)
 	}
 	if (!strcmp(what, "many"))
 		return many(host, port, bytes);
+	if (!strcmp(what, "beside"))
+		return beside(host, port, bytes);
 	if (!strcmp(what, "burst"))
 		return bursts();
 	if (!strcmp(what, "limited"))
