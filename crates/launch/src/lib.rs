@@ -41,6 +41,7 @@ mod lines;
 mod listener;
 mod live;
 mod maker;
+mod near;
 mod orders;
 mod output;
 mod program;

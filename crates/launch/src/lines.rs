@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::os::fd::RawFd;
 
 use crate::address::{Address, bind, name, option, route};
+use crate::near::{Place, place};
 use crate::race::{Begun, Race, now_ms};
 use crate::task::take;
 
@@ -38,6 +39,8 @@ pub(crate) struct Lines {
     count: usize,
     known: [Known; KNOWN],
     next: usize,
+    /// Connections begin from the run's addresses only, whatever the route says.
+    steered: bool,
     /// A bit for each of the run's addresses from which a far end did not answer while it did from another.
     pub silent: u64,
     /// A bit for each of the run's addresses that connections may begin from now.
@@ -45,13 +48,14 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub fn new(addresses: &[IpAddr]) -> Lines {
+    pub fn new(addresses: &[IpAddr], steered: bool) -> Lines {
         let nothing = Known { to: [0; 16], from: MOST, until: 0 };
         let mut lines = Lines {
             own: [Address::empty(); MOST],
             count: addresses.len().min(MOST),
             known: [nothing; KNOWN],
             next: 0,
+            steered,
             silent: 0,
             allowed: u64::MAX,
         };
@@ -80,7 +84,7 @@ impl Lines {
         socket: impl Fn(libc::c_int, libc::c_int) -> RawFd,
     ) -> (Begun, [u8; 16]) {
         let Some((fd, to)) = wanted(pid, arguments) else { return (Begun::Now(Verdict::Continue), [0; 16]) };
-        let begun = if valid() && free_stream(fd) {
+        let begun = if valid() && free_stream(fd) && !(self.bounded() && self.elsewhere(&to, &socket)) {
             self.begin(fd, &to, busy(&to.octets()), socket)
         } else {
             Begun::Now(Verdict::Continue)
@@ -114,9 +118,21 @@ impl Lines {
         if busy { Begun::Behind } else { Race::by_route(fd, to, self) }
     }
 
-    /// Is the line of the route, whichever it is, perhaps not to be used?
+    /// Is the line of the route, whichever it is, perhaps not to be used? It may be none of the run's.
     fn bounded(&self) -> bool {
-        (0..self.count).any(|place| self.allowed >> place & 1 == 0)
+        self.steered && self.count > 0 || (0..self.count).any(|place| self.allowed >> place & 1 == 0)
+    }
+
+    /// This host, or a local network that none of the run's addresses is in.
+    fn elsewhere(&self, to: &Address, socket: impl Fn(libc::c_int, libc::c_int) -> RawFd) -> bool {
+        match place(to, &socket) {
+            Place::Host => true,
+            Place::Network => {
+                let own = route(&to.plain(), &socket).map_or([0; 16], |own| own.octets());
+                self.own[..self.count].iter().all(|address| address.octets() != own)
+            }
+            Place::Far => false,
+        }
     }
 
     /// From the first of the allowed addresses from which the far end answers; the route has no say. Where none of them
@@ -275,7 +291,7 @@ mod tests {
 
     fn lines(own: &[&str], allowed: u64) -> Lines {
         let own: Vec<IpAddr> = own.iter().map(|a| a.parse().unwrap()).collect();
-        Lines { allowed, ..Lines::new(&own) }
+        Lines { allowed, ..Lines::new(&own, false) }
     }
 
     /// The end of what is begun.
@@ -319,6 +335,17 @@ mod tests {
         let (mut lines, fd) = (lines(&["203.0.113.1", "127.0.0.2", "127.0.0.3"], 0b011), stream());
         assert_eq!(decided(&mut lines, fd.as_raw_fd(), &to, make), Verdict::Continue);
         assert_eq!(name(fd.as_raw_fd()).octets(), lines.own[1].octets());
+    }
+
+    /// It is by no route of the run's that the others would get there.
+    #[test]
+    fn what_no_line_of_a_steered_run_reaches_is_not_reached() {
+        let to = Address::of("2001:db8::9".parse().unwrap()).at(5275);
+        let steered = Lines::new(&["127.0.0.2".parse().unwrap()], true);
+        assert_eq!(decided(&mut { steered }, stream().as_raw_fd(), &to, make), Verdict::Done(libc::ENETUNREACH));
+        let (fd, to) = (stream(), Address::of("127.0.0.9".parse().unwrap()).at(5275));
+        assert_eq!(decided(&mut { steered }, fd.as_raw_fd(), &to, make), Verdict::Continue);
+        assert_eq!(name(fd.as_raw_fd()).octets(), steered.own[0].octets());
     }
 
     #[test]

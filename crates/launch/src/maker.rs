@@ -88,7 +88,7 @@ impl Maker {
         let own = |file: Option<&File>| file.map(File::try_clone).transpose(); // a number from 3 on
         let (processes, killer) = (own(processes)?, own(killer)?);
         let network = File::open("/proc/thread-self/ns/net").and_then(|f| OwnedFd::from(f).try_clone()).ok();
-        let lines = Lines::new(paths);
+        let lines = Lines::new(paths, steered);
         let manager = beginnings.map(|_| Manager::find()).transpose()?;
         let forked = Forked {
             manager: manager.as_ref().map(|(manager, _)| manager.clone()),
