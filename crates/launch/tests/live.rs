@@ -174,6 +174,36 @@ fn lines_controller_and_pace_change_while_it_runs() {
 }
 
 #[test]
+fn a_programs_own_pace_holds_beside_the_orders() {
+    let Some(world) = World::new("own pace") else { return };
+    let Some(client) = world.client("own pace") else { return };
+    let sink = Sink::start(&world, 10);
+    let port = sink.port.to_string();
+    for (orders, says) in [
+        ([None, None].as_slice(), "1000000\n"),
+        (&[Some(5_000_000), None], "1000000\n"),
+        (&[Some(500_000), Some(250_000), None], "1000000\n500000\n250000\n1000000\n"),
+    ] {
+        let live = Live::default();
+        let command = [&client, "paced", SERVER, &port, "60000000"];
+        let launch = Launch { control: Some("reno".into()), live: live.clone(), ..world.launch("out", &command) };
+        let run = world.inside("c", move || launch.run());
+        wait_for(&live, "its begin", |paths| paths.iter().any(|p| p.bytes_sent > 100_000));
+        for (n, &pace) in orders.iter().enumerate() {
+            let control = ["cubic", "reno"][n % 2];
+            assert!(live.order(control, pace).unwrap());
+            let seen = wait_for(&live, "the orders", |paths| paths.iter().any(|p| p.control == control));
+            let sent: u64 = seen.iter().map(|p| p.bytes_sent).sum();
+            // what it has written waits behind what is sent
+            wait_for(&live, "more", |paths| paths.iter().map(|p| p.bytes_sent).sum::<u64>() > sent + 500_000);
+        }
+        assert!(live.end());
+        run.join().unwrap().unwrap();
+        assert_eq!(world.output("out"), says, "{orders:?}");
+    }
+}
+
+#[test]
 fn a_steered_run_leaves_by_its_lines_only_and_for_its_local_networks() {
     let Some(world) = World::new("no line's") else { return };
     if Command::new("python3").arg("--version").output().is_err() {

@@ -105,6 +105,33 @@ static int transfer(const char *who, const char *host, int port, long bytes)
 	return bytes != 0;
 }
 
+/* Sends at a rate of its own, and says what rate it has, first and whenever that changes. */
+static int paced(const char *host, int port, long bytes)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
+	unsigned rate = 1000000, last = 0;
+	char buffer[16384] = { 0 };
+	int fd = tcp(0);
+
+	inet_pton(AF_INET, host, &to.sin_addr);
+	setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate);
+	if (connect(fd, (void *)&to, sizeof to))
+		return 1;
+	while (bytes > 0) {
+		socklen_t size = sizeof rate;
+		ssize_t n = write(fd, buffer, sizeof buffer);
+
+		if (n <= 0 || getsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, &size))
+			return 1;
+		bytes -= n;
+		if (rate != last)
+			printf("%u\n", rate);
+		fflush(stdout);
+		last = rate;
+	}
+	return 0;
+}
+
 struct share {
 	const char *host;
 	int port;
@@ -283,6 +310,8 @@ int main(int n, char **a)
 	}
 	if (!strcmp(what, "many"))
 		return many(host, port, bytes);
+	if (!strcmp(what, "paced"))
+		return paced(host, port, bytes);
 	if (!strcmp(what, "beside"))
 		return beside(host, port, bytes);
 	if (!strcmp(what, "burst"))
