@@ -56,6 +56,7 @@ mod terminal;
 mod typing;
 mod wait;
 mod waiting;
+mod witness;
 
 pub use cgroup::{end, remove};
 pub use endpoints::{Stay, remove_endpoint};

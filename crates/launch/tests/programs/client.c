@@ -269,6 +269,28 @@ static int sandbox(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
+static void counted(int signal)
+{
+	(void)signal;
+	if (write(1, "x", 1) != 1)
+		_exit(1);
+}
+
+/* A letter for each SIGTERM, and an end some time after the first. */
+static int terms(void)
+{
+	struct sigaction action = { .sa_handler = counted };
+	struct timespec rest = { 2, 0 };
+
+	sigaction(SIGTERM, &action, 0);
+	if (write(1, "\n", 1) != 1)
+		return 1;
+	pause();
+	while (nanosleep(&rest, &rest))
+		;
+	return 0;
+}
+
 static int listener(void)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
@@ -318,6 +340,8 @@ int main(int n, char **a)
 		return bursts();
 	if (!strcmp(what, "limited"))
 		return limited();
+	if (!strcmp(what, "terms"))
+		return terms();
 	if (!strcmp(what, "listener"))
 		return listener();
 	if (!strcmp(what, "ids")) {
