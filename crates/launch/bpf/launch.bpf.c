@@ -9,7 +9,7 @@
 char _license[] SEC("license") = "GPL"; /* the kernel asks for it; the source is under the licences above */
 
 enum { NAME = 16 }; /* TCP_CA_NAME_MAX */
-/* TCP_USER_TIMEOUT of a connection that only asks whether a host is there [ms]; see lines.rs */
+/* TCP_USER_TIMEOUT of a connection that only asks whether a host is there [ms]; see race.rs */
 enum { ASKS = 0x61736b73 };
 
 /* What connections are told: those that are established at once, the others when their `number` is another one. */
@@ -40,8 +40,10 @@ struct flow {
 	struct use use;
 	u32 number; /* of the orders that it has */
 	u32 ports;  /* local, remote */
+	u32 bound;  /* of its pace by these orders, as there */
+	u32 own;    /* the program's own */
 };
-_Static_assert(sizeof(struct path) == 52 && sizeof(struct use) == 56 && sizeof(struct flow) == 136, "see counters.rs");
+_Static_assert(sizeof(struct path) == 52 && sizeof(struct use) == 56 && sizeof(struct flow) == 144, "see counters.rs");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -75,12 +77,20 @@ static __always_inline _Bool comes_later(void)
 	return orders.control[0] == 'p' && orders.control[1] == 'c' && orders.control[2] == '_';
 }
 
-/* Nothing is said of the pace until there was a bound: the program may have one of its own. */
-static __always_inline void take_pace(struct bpf_sock_ops *ops, _Bool anew)
+/* The lesser of the bound and of what the program has set itself, which comes back with the bound's end. Nothing is said
+ * while the bound is as it was. */
+static __always_inline void take_pace(struct bpf_sock_ops *ops, struct tcp_sock *tp, struct flow *f)
 {
-	u32 pace = orders.pace;
+	unsigned long now = tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate;
+	u32 is = now < ~0u ? now : ~0u, bound = orders.pace, pace;
 
-	if (anew || pace != ~0u)
+	if (bound == f->bound)
+		return;
+	if (is != (f->own < f->bound ? f->own : f->bound)) /* the program has set it */
+		f->own = is;
+	f->bound = bound;
+	pace = f->own < bound ? f->own : bound;
+	if (pace != is)
 		bpf_setsockopt(ops, SOL_SOCKET, SO_MAX_PACING_RATE, &pace, sizeof(pace));
 }
 
@@ -134,7 +144,7 @@ static __always_inline void sample(struct flow *f, struct tcp_sock *tp)
 	}
 }
 
-/* A connection that `lines.rs` asks with: none of the program's. */
+/* A connection that `race.rs` asks with: none of the program's. */
 static __always_inline _Bool asks(struct tcp_sock *tp)
 {
 	return tp->inet_conn.icsk_user_timeout == ASKS;
@@ -185,7 +195,8 @@ static __always_inline void established(struct bpf_sock_ops *ops, struct tcp_soc
 
 	take_control(ops); /* perhaps again: Multipath TCP may have given a subflow its connection's controller */
 	bpf_getsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, f.path.control, NAME);
-	take_pace(ops, 0);
+	f.bound = f.own = ~0u;
+	take_pace(ops, tp, &f);
 	if (orders.control[0] && !same_name(f.path.control, orders.control))
 		__sync_fetch_and_add(&faults.uncontrolled, 1);
 	addresses(ops, &f.path);
@@ -291,7 +302,7 @@ int launch(struct bpf_sock_ops *ops)
 			if (f->number != number) {
 				f->number = number; /* before they are read: those that come meanwhile have another one */
 				take_control(ops);
-				take_pace(ops, 1);
+				take_pace(ops, tp, f);
 				bpf_getsockopt(ops, IPPROTO_TCP, TCP_CONGESTION, f->path.control, NAME);
 			}
 		}

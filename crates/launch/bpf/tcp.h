@@ -70,6 +70,7 @@ struct sock_common {
 };
 struct sock {
 	struct sock_common __sk_common;
+	unsigned long sk_max_pacing_rate;
 };
 struct inet_sock {
 	struct sock sk;

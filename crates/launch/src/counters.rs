@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 const KEY_BYTES: usize = 52;
 const USE_BYTES: usize = 56;
-const FLOW_BYTES: usize = 136;
+const FLOW_BYTES: usize = 144;
 /// TCP_CLOSE of the kernel's states.
 const CLOSED: u32 = 7;
 pub(crate) const FAULT_BYTES: usize = 16;
@@ -99,7 +99,7 @@ pub(crate) struct Flow {
 impl Flow {
     pub fn read(bytes: &[u8]) -> Option<Flow> {
         let bytes = bytes.get(..FLOW_BYTES)?;
-        let ports = u32::from_ne_bytes(bytes[132..].try_into().ok()?);
+        let ports = u32::from_ne_bytes(bytes[132..136].try_into().ok()?);
         Some(Flow {
             key: Key::read(bytes)?,
             closing: u32::from_ne_bytes(bytes[52..56].try_into().ok()?) == CLOSED,
@@ -138,7 +138,7 @@ mod tests {
         for i in 0..7u64 {
             bytes[72 + 8 * i as usize..][..8].copy_from_slice(&(i + 1).to_ne_bytes());
         }
-        bytes[132..].copy_from_slice(&(40001u32 << 16 | 5275).to_ne_bytes());
+        bytes[132..136].copy_from_slice(&(40001u32 << 16 | 5275).to_ne_bytes());
         let flow = Flow::read(&bytes).unwrap();
         let ends = ("10.0.0.1".parse().unwrap(), "fd00::2".parse().unwrap());
         assert_eq!((flow.key.local, flow.key.remote, flow.key.mptcp, flow.pending), (ends.0, ends.1, true, 7));

@@ -66,8 +66,9 @@ pub(crate) fn check(paths: &[IpAddr]) -> Result<(), LaunchError> {
             return Err(LaunchError::LocalAddress { address, available: available.join(" ") });
         }
     }
-    // the address of the first subflow is most often one of them
-    let need = (paths.len() as u32).saturating_sub(1);
+    // the address of the first subflow is most often one of them, and the others are of its family
+    let v4 = paths.iter().filter(|address| address.is_ipv4()).count();
+    let need = (v4.max(paths.len() - v4) as u32).saturating_sub(1);
     let have = pathcast_net::limits(&HostSockets).map_err(|e| {
         LaunchError::missing(format!("the kernel's MPTCP path manager ({e})"), "a kernel with CONFIG_MPTCP")
     })?;
@@ -387,6 +388,22 @@ mod tests {
 
     fn there() -> Vec<IpAddr> {
         present().unwrap().into_iter().map(|e| e.address).collect()
+    }
+
+    #[test]
+    fn the_limit_holds_for_the_addresses_of_a_family() {
+        apart("limit", |_| {
+            let addresses = ["10.8.1.1", "10.8.1.2", "10.8.1.3", "10.8.1.4", "fd00:8::1", "fd00:8::2", "fd00:8::3"];
+            for address in addresses {
+                let done = Command::new("ip").args(["addr", "add", address, "dev", "lo"]).output().unwrap();
+                assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            }
+            ip(&["mptcp", "limits", "set", "subflows", "2"]).unwrap();
+            let paths: Vec<IpAddr> = addresses.iter().map(|a| a.parse().unwrap()).collect();
+            let without_one = [&paths[..3], &paths[4..]].concat();
+            assert!(check(&without_one).is_ok(), "no connection is of both families");
+            assert!(matches!(check(&paths), Err(LaunchError::Limits { need: 3, have: 2 })));
+        });
     }
 
     #[test]

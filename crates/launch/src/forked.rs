@@ -1,6 +1,5 @@
 //! The socket maker's own side: what runs in its process. Only system calls.
 
-use std::cell::Cell;
 use std::ffi::CString;
 use std::io;
 use std::mem::zeroed;
@@ -15,6 +14,7 @@ use crate::lines::{Lines, Verdict, settle};
 use crate::listener::take_over;
 use crate::places::Told;
 use crate::task::Path;
+use crate::waiting::{POLLS, Waiting, answer, waits};
 
 /// Sockets asked for: made with Multipath TCP, and left to the kernel because that failed.
 pub(crate) struct Counts {
@@ -44,7 +44,7 @@ pub(crate) struct Forked {
     pub control: CString,
     /// Who makes the subflows of its sockets, if it is not the kernel.
     pub manager: Option<Manager>,
-    pub lines: Cell<Lines>,
+    pub lines: Lines,
     pub counts: *const Counts,
 }
 
@@ -106,6 +106,10 @@ impl Forked {
                 libc::dup2(null_device, stream); // the program's pipes must not stay open because of us
             }
             self.close_others();
+            let mut room: libc::rlimit = zeroed(); // who waits takes some for each line
+            libc::getrlimit(libc::RLIMIT_NOFILE, &mut room);
+            room.rlim_cur = room.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &room);
             libc::chdir(c"/".as_ptr());
             let mut error = 0;
             if self.processes >= 0 && libc::write(self.processes, c"0".as_ptr().cast(), 1) != 1 {
@@ -148,84 +152,87 @@ impl Forked {
         // wakes us where the caller runs, which waits anyway (Linux 6.6, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
         // SAFETY: a plain number
         unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS as _, 1u64) };
+        let mut waiting = Waiting::new(listener, self.lines);
         loop {
             // SAFETY: all pointers are to locals of the types that the calls want; the descriptors are ours
             unsafe {
-                let mut polls = [listener, if self.killer < 0 { -1 } else { self.life }].map(|fd| libc::pollfd {
-                    fd,
-                    events: libc::POLLIN,
-                    revents: 0,
-                });
-                if libc::poll(polls.as_mut_ptr(), 2, -1) < 0 && *libc::__errno_location() != libc::EINTR {
+                let idle = libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 };
+                let mut polls = [idle; 2 + POLLS];
+                polls[0].fd = listener;
+                polls[1].fd = if self.killer < 0 { -1 } else { self.life };
+                let count = 2 + waiting.polls(&mut polls[2..]);
+                if libc::poll(polls.as_mut_ptr(), count as _, waiting.left()) < 0
+                    && *libc::__errno_location() != libc::EINTR
+                {
                     return;
                 }
-                let [poll, life] = polls;
+                let [poll, life, ..] = polls;
                 if life.revents & libc::POLLHUP != 0 {
                     // who steers it has died; the program itself has had a SIGTERM (spawn.rs)
                     libc::poll(std::ptr::null_mut(), 0, ending::GRACE.as_millis() as libc::c_int);
                     libc::write(self.killer, c"1".as_ptr().cast(), 1);
                     return;
                 }
-                if poll.revents & libc::POLLIN == 0 {
-                    if poll.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
-                        return; // nobody is under the filter any more
-                    }
-                    continue;
+                let mut came = poll.revents & libc::POLLIN != 0;
+                if !came && poll.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
+                    return; // nobody is under the filter any more
                 }
                 let mut call: libc::seccomp_notif = zeroed();
-                if libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV as _, &mut call) != 0 {
+                if came && libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV as _, &mut call) != 0 {
                     match *libc::__errno_location() {
-                        libc::EINTR | libc::ENOENT => continue, // the caller died meanwhile
+                        libc::EINTR | libc::ENOENT => came = false, // the caller died meanwhile
                         _ => return,
                     }
                 }
-                if i64::from(call.data.nr) == libc::SYS_connect {
-                    self.connect(listener, &call);
-                    continue;
-                }
-                if self.answer(listener, &call) {
-                    (*self.counts).made.fetch_add(1, Ordering::Relaxed);
-                    continue;
-                }
-                (*self.counts).left.fetch_add(1, Ordering::Relaxed);
-                let mut reply: libc::seccomp_notif_resp = zeroed();
-                reply.id = call.id;
-                reply.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as _;
-                libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND as _, &mut reply);
+                self.go_on(listener, &mut waiting, came.then_some(&call));
             }
         }
     }
 
-    /// Begins the caller's connection, or leaves it to the kernel.
-    unsafe fn connect(&self, listener: RawFd, call: &libc::seccomp_notif) {
+    /// With those that wait, and with one that has just come.
+    unsafe fn go_on(&self, listener: RawFd, waiting: &mut Waiting, call: Option<&libc::seccomp_notif>) {
         // SAFETY: as in `serve`
         unsafe {
-            let valid = || libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID as _, &raw const call.id) == 0;
-            let socket = |domain, kind| self.socket(call.pid, domain, kind | libc::SOCK_NONBLOCK, 0);
-            let mut reply: libc::seccomp_notif_resp = zeroed();
-            reply.id = call.id;
-            if self.beginnings >= 0 {
-                if let Some(ends) = settle(call.pid, &call.data.args, valid, socket) {
-                    beginnings::tell(self.beginnings, call.id, ends);
-                }
-                reply.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as _;
-                libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND as _, &mut reply);
+            let counts = &*self.counts;
+            let socket = |task, domain, kind| self.socket(task, domain, kind | libc::SOCK_NONBLOCK, 0);
+            if let Some((own, barred)) = counts.places.read() {
+                waiting.lines.renew(&own);
+                waiting.lines.allowed = !barred;
+            }
+            // first: the one that has come may be one of them, interrupted
+            waiting.go_on(socket);
+            match call {
+                Some(call) if i64::from(call.data.nr) != libc::SYS_connect => self.serve_socket(listener, call),
+                Some(call) if self.beginnings >= 0 => self.tell(listener, call),
+                Some(call) => waiting.begin(call, socket),
+                None => {}
+            }
+            counts.silent.store(waiting.lines.silent, Ordering::Relaxed);
+        }
+    }
+
+    unsafe fn serve_socket(&self, listener: RawFd, call: &libc::seccomp_notif) {
+        // SAFETY: as in `serve`
+        unsafe {
+            if self.answer(listener, call) {
+                (*self.counts).made.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            let mut lines = self.lines.get();
-            if let Some((own, barred)) = (*self.counts).places.read() {
-                lines.renew(&own);
-                lines.allowed = !barred;
-            }
-            let verdict = lines.connect(call.pid, &call.data.args, valid, socket);
-            self.lines.set(lines);
-            (*self.counts).silent.store(lines.silent, Ordering::Relaxed);
-            match verdict {
-                Verdict::Continue => reply.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as _,
-                Verdict::Done(error) => reply.error = -error,
-            }
-            libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND as _, &mut reply);
+            (*self.counts).left.fetch_add(1, Ordering::Relaxed);
         }
+        answer(listener, call, Verdict::Continue);
+    }
+
+    /// Has it known where the caller's connection will begin.
+    unsafe fn tell(&self, listener: RawFd, call: &libc::seccomp_notif) {
+        // SAFETY: as in `serve`
+        unsafe {
+            let socket = |domain, kind| self.socket(call.pid, domain, kind | libc::SOCK_NONBLOCK, 0);
+            if let Some(ends) = settle(call.pid, &call.data.args, || waits(listener, call), socket) {
+                beginnings::tell(self.beginnings, call.id, ends);
+            }
+        }
+        answer(listener, call, Verdict::Continue);
     }
 
     /// Gives the caller a socket; false when the kernel shall do what was asked for itself.

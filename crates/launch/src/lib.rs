@@ -26,6 +26,7 @@
 //! - A program without room for another descriptor gets the kernel's own EMFILE. 32-bit programs stay with plain TCP.
 
 mod account;
+mod address;
 mod beginnings;
 mod cgroup;
 mod control;
@@ -40,10 +41,12 @@ mod lines;
 mod listener;
 mod live;
 mod maker;
+mod near;
 mod orders;
 mod output;
 mod places;
 mod program;
+mod race;
 mod report;
 mod signals;
 mod spawn;
@@ -53,6 +56,8 @@ mod task;
 mod terminal;
 mod typing;
 mod wait;
+mod waiting;
+mod witness;
 
 pub use cgroup::{end, remove};
 pub use endpoints::{Stay, remove_endpoint};

@@ -1,139 +1,19 @@
-//! A program's connect(2) when the line of its route may be dead: the socket maker begins it, and where nothing answers
-//! in a moment asks the far end from the run's other addresses, side by side (RFC 8305); the first subflow then leaves
-//! from the address that was answered. Only system calls, no allocation, as in `forked`.
+//! The addresses that a program's connections may begin from: which one a connect(2) takes, by what is known of the far end or
+//! by a `race`. Only system calls, no allocation, as in `forked`.
 
-use std::mem::zeroed;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::RawFd;
 
+use crate::address::{Address, bind, name, option, route};
+use crate::near::{Place, place};
+use crate::race::{Begun, Race, now_ms};
 use crate::task::take;
 
-/// How long the line of the route is alone [ms] (RFC 8305, section 5) …
-const ALONE_MS: i32 = 250;
-/// … and how long all together may take before the program goes on waiting by itself.
-const TOGETHER_MS: i32 = 1500;
 /// How long what was found holds for further connections to the same address [ms].
 const HOLDS_MS: u64 = 5000;
 /// MPTCP in Linux has no more subflows.
 pub(crate) const MOST: usize = 9;
 const KNOWN: usize = 16;
-/// TCP_USER_TIMEOUT of a connection that only asks [ms]: by it the eBPF program knows that it is none of the program's.
-const ASKS: libc::c_int = 0x6173_6b73;
-
-/// An address with its length, as the kernel takes it.
-#[derive(Clone, Copy)]
-pub(crate) struct Address {
-    storage: libc::sockaddr_storage,
-    length: libc::socklen_t,
-}
-
-impl Address {
-    fn empty() -> Address {
-        // SAFETY: zeros are valid
-        Address { storage: unsafe { zeroed() }, length: size_of::<libc::sockaddr_storage>() as _ }
-    }
-
-    /// With port 0.
-    fn of(ip: IpAddr) -> Address {
-        let mut made = Address::empty();
-        // SAFETY: the storage has room for every kind of address, and is aligned for it
-        unsafe {
-            match ip {
-                IpAddr::V4(v4) => {
-                    let to = &mut *(&raw mut made.storage).cast::<libc::sockaddr_in>();
-                    to.sin_family = libc::AF_INET as _;
-                    to.sin_addr.s_addr = u32::from_ne_bytes(v4.octets());
-                    made.length = size_of::<libc::sockaddr_in>() as _;
-                }
-                IpAddr::V6(v6) => {
-                    let to = &mut *(&raw mut made.storage).cast::<libc::sockaddr_in6>();
-                    to.sin6_family = libc::AF_INET6 as _;
-                    to.sin6_addr.s6_addr = v6.octets();
-                    made.length = size_of::<libc::sockaddr_in6>() as _;
-                }
-            }
-        }
-        made
-    }
-
-    fn family(&self) -> libc::c_int {
-        libc::c_int::from(self.storage.ss_family)
-    }
-
-    fn as_ptr(&self) -> *const libc::sockaddr {
-        (&raw const self.storage).cast()
-    }
-
-    /// The IP address, IPv4 as an IPv6 one that stands for it; of other families zeros.
-    fn octets(&self) -> [u8; 16] {
-        // SAFETY: the family says what is in the storage
-        unsafe {
-            match self.family() {
-                libc::AF_INET => {
-                    let of = &*(&raw const self.storage).cast::<libc::sockaddr_in>();
-                    let [a, b, c, d] = of.sin_addr.s_addr.to_ne_bytes();
-                    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]
-                }
-                libc::AF_INET6 => (*(&raw const self.storage).cast::<libc::sockaddr_in6>()).sin6_addr.s6_addr,
-                _ => [0; 16],
-            }
-        }
-    }
-
-    fn port(&self) -> u16 {
-        // SAFETY: the family says what is in the storage
-        u16::from_be(unsafe {
-            match self.family() {
-                libc::AF_INET => (*(&raw const self.storage).cast::<libc::sockaddr_in>()).sin_port,
-                libc::AF_INET6 => (*(&raw const self.storage).cast::<libc::sockaddr_in6>()).sin6_port,
-                _ => 0,
-            }
-        })
-    }
-
-    fn set_port(&mut self, port: u16) {
-        // SAFETY: the family says what is in the storage, which is aligned for both
-        unsafe {
-            match self.family() {
-                libc::AF_INET => (*(&raw mut self.storage).cast::<libc::sockaddr_in>()).sin_port = port.to_be(),
-                libc::AF_INET6 => (*(&raw mut self.storage).cast::<libc::sockaddr_in6>()).sin6_port = port.to_be(),
-                _ => {}
-            }
-        }
-    }
-
-    /// IPv4 also where it is written as the IPv6 address that stands for it.
-    fn plain(&self) -> Address {
-        match Ipv6Addr::from(self.octets()).to_canonical() {
-            v4 @ IpAddr::V4(_) => Address::of(v4).at(self.port()),
-            IpAddr::V6(_) => *self, // with its scope
-        }
-    }
-
-    /// As a socket of this family takes it.
-    fn of_family(&self, family: libc::c_int) -> Address {
-        match (self.family(), family) {
-            (libc::AF_INET, libc::AF_INET6) => Address::of(IpAddr::V6(self.octets().into())).at(self.port()),
-            _ => *self,
-        }
-    }
-
-    fn at(mut self, port: u16) -> Address {
-        self.set_port(port);
-        self
-    }
-
-    fn is_unspecified(&self) -> bool {
-        let octets = self.octets();
-        octets == [0; 16] || octets == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]
-    }
-
-    fn is_loopback(&self) -> bool {
-        let octets = self.octets();
-        octets[..13] == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127]
-            || octets == [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
-    }
-}
 
 /// What is done with a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,34 +39,23 @@ pub(crate) struct Lines {
     count: usize,
     known: [Known; KNOWN],
     next: usize,
+    /// Connections begin from the run's addresses only, whatever the route says.
+    steered: bool,
     /// A bit for each of the run's addresses from which a far end did not answer while it did from another.
     pub silent: u64,
     /// A bit for each of the run's addresses that connections may begin from now.
     pub allowed: u64,
 }
 
-fn errno() -> i32 {
-    // SAFETY: errno of this thread
-    unsafe { *libc::__errno_location() }
-}
-
-fn now_ms() -> u64 {
-    // SAFETY: a place for the answer
-    unsafe {
-        let mut now: libc::timespec = zeroed();
-        libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now);
-        now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
-    }
-}
-
 impl Lines {
-    pub fn new(addresses: &[IpAddr]) -> Lines {
+    pub fn new(addresses: &[IpAddr], steered: bool) -> Lines {
         let nothing = Known { to: [0; 16], from: MOST, until: 0 };
         let mut lines = Lines {
             own: [Address::empty(); MOST],
             count: addresses.len().min(MOST),
             known: [nothing; KNOWN],
             next: 0,
+            steered,
             silent: 0,
             allowed: u64::MAX,
         };
@@ -214,8 +83,8 @@ impl Lines {
         self.count > 1
     }
 
-    /// Of a connect(2) of task `pid`; `valid` says whether it still waits, `socket` makes a socket of a family and a type
-    /// where it is.
+    /// Of a connect(2) of task `pid`; `valid` says whether it still waits, `busy` whether another one waits for what it finds of
+    /// that address, `socket` makes a socket of a family and a type where it is.
     ///
     /// # Safety
     /// To be called with the arguments of such a call, in a process that may look into the caller.
@@ -224,39 +93,59 @@ impl Lines {
         pid: u32,
         arguments: &[u64; 6],
         valid: impl Fn() -> bool,
+        busy: impl Fn(&[u8; 16]) -> bool,
         socket: impl Fn(libc::c_int, libc::c_int) -> RawFd,
-    ) -> Verdict {
-        let Some((fd, to)) = wanted(pid, arguments) else { return Verdict::Continue };
-        let verdict = if valid() && free_stream(fd) { self.begin(fd, &to, socket) } else { Verdict::Continue };
-        // SAFETY: ours
-        unsafe { libc::close(fd) };
-        verdict
+    ) -> (Begun, [u8; 16]) {
+        let Some((fd, to)) = wanted(pid, arguments) else { return (Begun::Now(Verdict::Continue), [0; 16]) };
+        let begun = if valid() && free_stream(fd) && !(self.bounded() && self.elsewhere(&to, &socket)) {
+            self.begin(fd, &to, busy(&to.octets()), socket)
+        } else {
+            Begun::Now(Verdict::Continue)
+        };
+        if !matches!(begun, Begun::Waits(_)) {
+            // SAFETY: ours
+            unsafe { libc::close(fd) };
+        }
+        (begun, to.octets())
     }
 
-    fn begin(&mut self, fd: RawFd, to: &Address, socket: impl Fn(libc::c_int, libc::c_int) -> RawFd) -> Verdict {
-        let now = now_ms();
+    fn begin(
+        &mut self,
+        fd: RawFd,
+        to: &Address,
+        busy: bool,
+        socket: impl Fn(libc::c_int, libc::c_int) -> RawFd,
+    ) -> Begun {
         if self.bounded() {
-            return self.begin_within(fd, to, now, socket);
+            return self.begin_within(fd, to, busy, socket);
         }
-        if let Some(known) = self.known.iter().find(|k| k.until > now && k.to == to.octets()) {
-            if let Some(own) = self.own.get(known.from) {
+        if let Some(from) = self.known(to) {
+            if let Some(own) = self.own.get(from) {
                 bind(fd, own); // where it fails the route chooses, as without us
             }
-            return Verdict::Continue;
+            return Begun::Now(Verdict::Continue);
         }
-        // SAFETY: plain numbers
-        let flags = unsafe { libc::fcntl(fd, libc::F_GETFL) };
-        // SAFETY: plain numbers
-        unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) };
-        let verdict = self.race(fd, to, flags & libc::O_NONBLOCK != 0, socket);
-        // SAFETY: plain numbers
-        unsafe { libc::fcntl(fd, libc::F_SETFL, flags) };
-        verdict
+        if self.others(&to.plain(), &[0; 16]).next().is_none() {
+            return Begun::Now(Verdict::Continue); // there is nobody to ask
+        }
+        if busy { Begun::Behind } else { Race::by_route(fd, to, self) }
     }
 
-    /// Is the line of the route, whichever it is, perhaps not to be used?
+    /// Is the line of the route, whichever it is, perhaps not to be used? It may be none of the run's.
     fn bounded(&self) -> bool {
-        (0..self.count).any(|place| self.allowed >> place & 1 == 0)
+        self.steered && self.count > 0 || (0..self.count).any(|place| self.allowed >> place & 1 == 0)
+    }
+
+    /// This host, or a local network that none of the run's addresses is in.
+    fn elsewhere(&self, to: &Address, socket: impl Fn(libc::c_int, libc::c_int) -> RawFd) -> bool {
+        match place(to, &socket) {
+            Place::Host => true,
+            Place::Network => {
+                let own = route(&to.plain(), &socket).map_or([0; 16], |own| own.octets());
+                self.own[..self.count].iter().all(|address| address.octets() != own)
+            }
+            Place::Far => false,
+        }
     }
 
     /// From the first of the allowed addresses from which the far end answers; the route has no say. Where none of them
@@ -265,143 +154,58 @@ impl Lines {
         &mut self,
         fd: RawFd,
         to: &Address,
-        now: u64,
+        busy: bool,
         socket: impl Fn(libc::c_int, libc::c_int) -> RawFd,
-    ) -> Verdict {
-        let (allowed, plain) = (self.allowed, to.plain());
-        let may = |place: usize| allowed >> place & 1 == 1 && self.own[place].family() == plain.family();
+    ) -> Begun {
+        let plain = to.plain();
         if name(fd).port() != 0 {
             // the program has bound it to a port, and cannot have it bound anew: its route counts
             let own = route(&plain, &socket).map_or([0; 16], |own| own.octets());
-            let ours = (0..self.count).any(|place| may(place) && self.own[place].octets() == own);
-            return if ours { Verdict::Continue } else { Verdict::Done(libc::ENETUNREACH) };
+            let ours = self.others(&plain, &[0; 16]).any(|(_, address)| address.octets() == own);
+            return Begun::Now(if ours { Verdict::Continue } else { Verdict::Done(libc::ENETUNREACH) });
         }
-        let known = self.known.iter().find(|k| k.until > now && k.to == to.octets());
-        if let Some(place) = known.map(|k| k.from).filter(|&from| from < self.count && may(from))
-            && bind(fd, &self.own[place])
-        {
-            return Verdict::Continue;
+        if self.known(to).is_some_and(|place| self.may(place, &plain) && self.bind(fd, place)) {
+            return Begun::Now(Verdict::Continue);
         }
-        let mut polls = [libc::pollfd { fd: -2, events: libc::POLLOUT, revents: 0 }; MOST + 1];
-        let several = (0..self.count).filter(|&place| may(place)).count() > 1;
-        if several {
-            for place in (0..self.count).filter(|&place| may(place)) {
-                polls[place].fd = ask(&self.own[place], &plain, &socket);
-            }
+        if self.others(&plain, &[0; 16]).count() > 1 {
+            return if busy { Begun::Behind } else { Begun::Waits(Race::within(fd, to, self, socket)) };
         }
-        while polls.iter().any(|p| p.fd >= 0) {
-            let left = TOGETHER_MS - (now_ms() - now) as i32;
-            // SAFETY: the array is valid for its length; negative descriptors are left out
-            if left <= 0 || unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as _, left) } == 0 {
-                break;
-            }
-            for place in 0..MOST {
-                if polls[place].fd < 0 || polls[place].revents == 0 {
-                    continue;
-                }
-                if matches!(connect(polls[place].fd, &plain), 0 | libc::EISCONN | libc::ECONNREFUSED)
-                    && bind(fd, &self.own[place])
-                {
-                    close_all(&mut polls);
-                    return self.found(to, place, Verdict::Continue);
-                }
-                // SAFETY: ours
-                unsafe { libc::close(polls[place].fd) };
-                polls[place].fd = -2;
-            }
-        }
-        close_all(&mut polls);
-        // an address may have gone with its line
-        match (0..self.count).find(|&place| may(place) && bind(fd, &self.own[place])) {
-            Some(place) if several => self.found(to, place, Verdict::Continue),
-            Some(_) => Verdict::Continue,
-            None => Verdict::Done(libc::ENETUNREACH),
-        }
+        let bound = self.first(fd, &plain).is_some();
+        Begun::Now(if bound { Verdict::Continue } else { Verdict::Done(libc::ENETUNREACH) })
     }
 
-    fn race(
-        &mut self,
-        fd: RawFd,
-        to: &Address,
-        at_once: bool,
-        socket: impl Fn(libc::c_int, libc::c_int) -> RawFd,
-    ) -> Verdict {
-        let begun = now_ms();
-        let mut polls = [libc::pollfd { fd: -1, events: libc::POLLOUT, revents: 0 }; MOST + 1];
-        let mut failed = 0;
-        // place MOST is the program's own
-        match connect(fd, to) {
-            0 => return self.found(to, MOST, Verdict::Done(0)),
-            libc::EINPROGRESS => polls[MOST].fd = fd,
-            error @ (libc::ENETUNREACH | libc::EHOSTUNREACH) => failed = error,
-            libc::EALREADY | libc::EISCONN => return Verdict::Continue,
-            error => return Verdict::Done(error),
-        }
-        let mut alone = polls[MOST].fd >= 0;
-        let (source, plain) = (name(fd), to.plain());
-        loop {
-            let passed = (now_ms() - begun) as i32;
-            alone &= passed < ALONE_MS && polls[MOST].fd >= 0;
-            if !alone && polls[..MOST].iter().all(|p| p.fd == -1) && passed < TOGETHER_MS {
-                for (poll, own) in polls.iter_mut().zip(&self.own[..self.count]) {
-                    if own.family() == plain.family() && own.octets() != source.octets() {
-                        poll.fd = ask(own, &plain, &socket);
-                    }
-                }
-            }
-            let left = if alone { ALONE_MS } else { TOGETHER_MS } - passed;
-            let waiting = polls.iter().any(|p| p.fd >= 0);
-            if left > 0 && waiting {
-                // SAFETY: the array is valid for its length; negative descriptors are left out
-                unsafe { libc::poll(polls.as_mut_ptr(), polls.len() as _, left) };
-            } else if !alone {
-                close_all(&mut polls);
-                let verdict = match failed {
-                    0 if at_once => Verdict::Done(libc::EINPROGRESS),
-                    0 => Verdict::Continue, // the kernel goes on waiting for the same connection
-                    error => Verdict::Done(error),
-                };
-                return self.found(to, MOST, verdict); // or all others would wait for each that tries again
-            }
-            for place in (0..=MOST).rev() {
-                if polls[place].fd < 0 || polls[place].revents == 0 {
-                    continue;
-                }
-                polls[place].revents = 0;
-                let error = connect(polls[place].fd, if place == MOST { to } else { &plain }); // says how it went
-                if place == MOST {
-                    match error {
-                        libc::ETIMEDOUT | libc::ENETUNREACH | libc::EHOSTUNREACH => {
-                            (failed, polls[MOST].fd) = (error, -1);
-                        }
-                        error => {
-                            polls[MOST].fd = -1;
-                            close_all(&mut polls);
-                            let error = if error == libc::EISCONN { 0 } else { error };
-                            return self.found(to, MOST, Verdict::Done(error));
-                        }
-                    }
-                } else if matches!(error, 0 | libc::EISCONN | libc::ECONNREFUSED) {
-                    // the host answers from here: the connection begins anew, from this address
-                    polls[MOST].fd = -1;
-                    close_all(&mut polls);
-                    let mut none = Address::empty();
-                    none.storage.ss_family = libc::AF_UNSPEC as _;
-                    connect(fd, &none);
-                    bind(fd, &self.own[place]);
-                    let route = self.own[..self.count].iter().position(|own| own.octets() == source.octets());
-                    self.silent |= route.map_or(0, |place| 1 << place);
-                    return self.found(to, place, Verdict::Continue);
-                } else {
-                    // SAFETY: ours
-                    unsafe { libc::close(polls[place].fd) };
-                    polls[place].fd = -2; // not to be asked again
-                }
-            }
-        }
+    /// The address at this place may go there.
+    pub fn may(&self, place: usize, plain: &Address) -> bool {
+        place < self.count && self.allowed >> place & 1 == 1 && self.own[place].family() == plain.family()
     }
 
-    fn found(&mut self, to: &Address, from: usize, verdict: Verdict) -> Verdict {
+    /// Those that may go there, except one, with their places.
+    pub fn others(&self, plain: &Address, except: &[u8; 16]) -> impl Iterator<Item = (usize, &Address)> {
+        let may = |&(place, own): &(usize, &Address)| self.may(place, plain) && own.octets() != *except;
+        self.own.iter().enumerate().filter(may)
+    }
+
+    /// Binds it to the first of them that can be had.
+    pub fn first(&self, fd: RawFd, plain: &Address) -> Option<usize> {
+        (0..self.count).find(|&place| self.may(place, plain) && self.bind(fd, place))
+    }
+
+    pub fn bind(&self, fd: RawFd, place: usize) -> bool {
+        bind(fd, &self.own[place])
+    }
+
+    /// A far end answered from another address.
+    pub fn was_silent(&mut self, source: &[u8; 16]) {
+        let place = self.own[..self.count].iter().position(|own| own.octets() == *source);
+        self.silent |= place.map_or(0, |place| 1 << place);
+    }
+
+    fn known(&self, to: &Address) -> Option<usize> {
+        let (now, to) = (now_ms(), to.octets());
+        self.known.iter().find(|k| k.until > now && k.to == to).map(|k| k.from)
+    }
+
+    pub fn found(&mut self, to: &Address, from: usize, verdict: Verdict) -> Verdict {
         let found = Known { to: to.octets(), from, until: now_ms() + HOLDS_MS };
         if let Some(known) = self.known.iter_mut().find(|k| k.to == found.to) {
             *known = found;
@@ -474,126 +278,18 @@ fn free_stream(fd: RawFd) -> bool {
         && own.is_unspecified()
 }
 
-fn option(fd: RawFd, name: libc::c_int) -> libc::c_int {
-    let (mut value, mut size) = (-1, size_of::<libc::c_int>() as libc::socklen_t);
-    // SAFETY: a place of that size
-    unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, name, (&raw mut value).cast(), &mut size) };
-    value
-}
-
-fn name(fd: RawFd) -> Address {
-    let mut own = Address::empty();
-    // SAFETY: a place of that size
-    unsafe { libc::getsockname(fd, (&raw mut own.storage).cast(), &mut own.length) };
-    own
-}
-
-/// The address that the route to there gives.
-fn route(to: &Address, socket: &impl Fn(libc::c_int, libc::c_int) -> RawFd) -> Option<Address> {
-    let fd = socket(to.family(), libc::SOCK_DGRAM);
-    let own = (fd >= 0 && connect(fd, to) == 0).then(|| name(fd));
-    // SAFETY: ours, or a number that is none
-    unsafe { libc::close(fd) };
-    own
-}
-
-/// Says whether it is bound.
-fn bind(fd: RawFd, own: &Address) -> bool {
-    let own = own.of_family(name(fd).family());
-    let one: libc::c_int = 1;
-    // SAFETY: valid addresses
-    unsafe {
-        let size = size_of_val(&one) as libc::socklen_t;
-        libc::setsockopt(fd, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, (&raw const one).cast(), size);
-        libc::bind(fd, own.as_ptr(), own.length) == 0
-    }
-}
-
-fn connect(fd: RawFd, to: &Address) -> i32 {
-    // SAFETY: a valid address
-    if unsafe { libc::connect(fd, to.as_ptr(), to.length) } == 0 { 0 } else { errno() }
-}
-
-/// A connection that only asks whether the host is there; -2 where it cannot be begun. The far end's program does not
-/// hear of it, since it might take this one for the only one that it takes: the last ACK of the handshake is put off, as
-/// if data came with it, and the end comes before.
-fn ask(own: &Address, to: &Address, socket: &impl Fn(libc::c_int, libc::c_int) -> RawFd) -> RawFd {
-    let fd = socket(to.family(), libc::SOCK_STREAM);
-    if fd < 0 {
-        return -2;
-    }
-    let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
-    let size = size_of_val(&at_once) as libc::socklen_t;
-    let (one, asks): (libc::c_int, libc::c_int) = (1, ASKS);
-    // SAFETY: values of these sizes
-    unsafe {
-        let name = libc::TCP_USER_TIMEOUT;
-        libc::setsockopt(fd, libc::IPPROTO_TCP, name, (&raw const asks).cast(), size_of_val(&asks) as _);
-        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const at_once).cast(), size);
-        libc::setsockopt(
-            fd,
-            libc::IPPROTO_TCP,
-            libc::TCP_DEFER_ACCEPT,
-            (&raw const one).cast(),
-            size_of_val(&one) as _,
-        );
-    }
-    match bind(fd, own).then(|| connect(fd, to)) {
-        Some(0 | libc::EINPROGRESS) => fd,
-        _ => {
-            // SAFETY: ours
-            unsafe { libc::close(fd) };
-            -2
-        }
-    }
-}
-
-/// Those that asked; the program's own is not among them.
-fn close_all(polls: &mut [libc::pollfd; MOST + 1]) {
-    for poll in &mut polls[..MOST] {
-        if poll.fd >= 0 {
-            // SAFETY: ours
-            unsafe { libc::close(poll.fd) };
-        }
-        poll.fd = -2;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
     use std::net::{SocketAddr, TcpStream};
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+    use std::thread::sleep;
+    use std::time::Duration;
 
     use socket2::{Domain, Socket, Type};
 
     use super::*;
-
-    #[test]
-    fn addresses_are_told_apart() {
-        let of = |text: &str| Address::of(text.parse().unwrap());
-        assert!(of("127.0.0.1").is_loopback() && of("::1").is_loopback() && !of("10.0.0.127").is_loopback());
-        assert!(of("0.0.0.0").is_unspecified() && of("::").is_unspecified());
-        assert!(!of("10.0.0.0").is_unspecified() && !of("fd00::").is_unspecified());
-        assert_eq!(of("10.1.2.3").octets(), of("::ffff:10.1.2.3").octets());
-        for text in ["10.1.2.3", "fd00::1"] {
-            let mut address = of(text);
-            address.set_port(5275);
-            assert_eq!((address.port(), address.octets()), (5275, of(text).octets()));
-        }
-        assert!(!Lines::new(&["10.0.0.1".parse().unwrap()]).several());
-    }
-
-    #[test]
-    fn addresses_are_written_as_a_socket_takes_them() {
-        let of = |text: &str| Address::of(text.parse().unwrap()).at(5275);
-        let same = |a: Address, b: Address| (a.family(), a.octets(), a.port()) == (b.family(), b.octets(), b.port());
-        for (plain, mapped) in [("10.1.2.3", "::ffff:10.1.2.3"), ("fd00::1", "fd00::1")] {
-            assert!(same(of(mapped).plain(), of(plain)) && same(of(plain).plain(), of(plain)));
-            assert!(same(of(plain).of_family(libc::AF_INET6), of(mapped)));
-            assert!(same(of(plain).of_family(of(plain).family()), of(plain)));
-        }
-    }
+    use crate::address::connect;
 
     /// A socket of TCP over IPv4; closed with what is returned.
     fn stream() -> OwnedFd {
@@ -608,7 +304,28 @@ mod tests {
 
     fn lines(own: &[&str], allowed: u64) -> Lines {
         let own: Vec<IpAddr> = own.iter().map(|a| a.parse().unwrap()).collect();
-        Lines { allowed, ..Lines::new(&own) }
+        Lines { allowed, ..Lines::new(&own, false) }
+    }
+
+    /// The end of what is begun.
+    fn decided(
+        lines: &mut Lines,
+        fd: RawFd,
+        to: &Address,
+        socket: impl Fn(libc::c_int, libc::c_int) -> RawFd,
+    ) -> Verdict {
+        let mut race = match lines.begin(fd, to, false, &socket) {
+            Begun::Now(verdict) => return verdict,
+            Begun::Waits(race) => race,
+            Begun::Behind => unreachable!("nobody is ahead"),
+        };
+        loop {
+            if let Some(verdict) = race.go_on(lines, &socket) {
+                race.release();
+                return verdict;
+            }
+            sleep(Duration::from_millis(5));
+        }
     }
 
     #[test]
@@ -622,15 +339,26 @@ mod tests {
             lines.known[0] = Known { to: to.octets(), from: 0, until: u64::MAX };
             for _ in 0..2 {
                 let fd = stream();
-                assert_eq!(lines.begin(fd.as_raw_fd(), &to, make), Verdict::Done(libc::ENETUNREACH), "{own:?}");
+                assert_eq!(decided(&mut lines, fd.as_raw_fd(), &to, make), Verdict::Done(libc::ENETUNREACH), "{own:?}");
                 assert!(name(fd.as_raw_fd()).is_unspecified());
                 lines.known[0].until = 0;
             }
         }
         // what is left of them is taken
         let (mut lines, fd) = (lines(&["203.0.113.1", "127.0.0.2", "127.0.0.3"], 0b011), stream());
-        assert_eq!(lines.begin(fd.as_raw_fd(), &to, make), Verdict::Continue);
+        assert_eq!(decided(&mut lines, fd.as_raw_fd(), &to, make), Verdict::Continue);
         assert_eq!(name(fd.as_raw_fd()).octets(), lines.own[1].octets());
+    }
+
+    /// It is by no route of the run's that the others would get there.
+    #[test]
+    fn what_no_line_of_a_steered_run_reaches_is_not_reached() {
+        let to = Address::of("2001:db8::9".parse().unwrap()).at(5275);
+        let steered = Lines::new(&["127.0.0.2".parse().unwrap()], true);
+        assert_eq!(decided(&mut { steered }, stream().as_raw_fd(), &to, make), Verdict::Done(libc::ENETUNREACH));
+        let (fd, to) = (stream(), Address::of("127.0.0.9".parse().unwrap()).at(5275));
+        assert_eq!(decided(&mut { steered }, fd.as_raw_fd(), &to, make), Verdict::Continue);
+        assert_eq!(name(fd.as_raw_fd()).octets(), steered.own[0].octets());
     }
 
     #[test]
@@ -641,19 +369,23 @@ mod tests {
             let any = Address::of("0.0.0.0".parse().unwrap());
             // SAFETY: a valid address
             assert_eq!(unsafe { libc::bind(fd.as_raw_fd(), any.as_ptr(), any.length) }, 0);
-            assert_eq!(lines(&["127.0.0.1", "127.0.0.3"], allowed).begin(fd.as_raw_fd(), &to, make), verdict);
+            assert_eq!(decided(&mut lines(&["127.0.0.1", "127.0.0.3"], allowed), fd.as_raw_fd(), &to, make), verdict);
         }
     }
 
-    #[test]
-    fn a_silent_host_is_asked_once_for_a_while() {
-        // it has room for one connection only
+    /// A host that does not answer: it has room for one connection only.
+    fn silent() -> ((Socket, TcpStream), Address) {
         let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         listener.bind(&"127.0.0.9:0".parse::<SocketAddr>().unwrap().into()).unwrap();
         listener.listen(0).unwrap();
         let at = listener.local_addr().unwrap().as_socket().unwrap();
-        let _fills = TcpStream::connect(at).unwrap();
-        let to = Address::of(at.ip()).at(at.port());
+        let fills = TcpStream::connect(at).unwrap();
+        ((listener, fills), Address::of(at.ip()).at(at.port()))
+    }
+
+    #[test]
+    fn a_silent_host_is_asked_once_for_a_while() {
+        let (_silent, to) = silent();
         for allowed in [u64::MAX, 0b011] {
             let mut lines = lines(&["127.0.0.2", "127.0.0.3", "127.0.0.4"], allowed);
             let asked = Cell::new(0);
@@ -661,12 +393,45 @@ mod tests {
                 asked.set(asked.get() + 1);
                 make(domain, kind)
             };
-            assert_eq!(lines.begin(stream().as_raw_fd(), &to, counted), Verdict::Continue);
+            assert_eq!(decided(&mut lines, stream().as_raw_fd(), &to, counted), Verdict::Continue);
             let before = asked.get();
             assert!(before > 1);
             lines.known.iter_mut().filter(|k| k.to == to.octets()).for_each(|k| k.until = u64::MAX);
-            assert_eq!(lines.begin(stream().as_raw_fd(), &to, counted), Verdict::Continue);
+            assert_eq!(decided(&mut lines, stream().as_raw_fd(), &to, counted), Verdict::Continue);
             assert_eq!(asked.get(), before, "{allowed}");
+        }
+    }
+
+    #[test]
+    fn where_nobody_else_can_be_asked_nothing_waits() {
+        let (_silent, to) = silent();
+        for (own, blocks, verdict) in [
+            (["127.0.0.1"].as_slice(), true, Verdict::Continue), // that of the route
+            (&["127.0.0.1", "::1"], true, Verdict::Continue),
+            (&["127.0.0.1", "::1"], false, Verdict::Done(libc::EINPROGRESS)),
+            (&["::1", "fd00::1"], false, Verdict::Continue), // the kernel has it all
+        ] {
+            let fd = stream();
+            // SAFETY: plain numbers
+            unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, if blocks { 0 } else { libc::O_NONBLOCK }) };
+            match lines(own, u64::MAX).begin(fd.as_raw_fd(), &to, false, make) {
+                Begun::Now(found) => assert_eq!(found, verdict, "{own:?}"),
+                _ => panic!("{own:?} waits"),
+            }
+            // SAFETY: plain numbers
+            let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
+            assert_eq!(flags & libc::O_NONBLOCK == 0, blocks);
+        }
+    }
+
+    #[test]
+    fn whoever_comes_while_a_far_end_is_asked_waits_for_what_is_found() {
+        let (_silent, to) = silent();
+        for allowed in [u64::MAX, 0b011] {
+            let mut lines = lines(&["127.0.0.2", "127.0.0.3", "127.0.0.4"], allowed);
+            assert!(matches!(lines.begin(stream().as_raw_fd(), &to, true, make), Begun::Behind));
+            lines.found(&to, 1, Verdict::Continue);
+            assert!(matches!(lines.begin(stream().as_raw_fd(), &to, true, make), Begun::Now(Verdict::Continue)));
         }
     }
 
@@ -701,7 +466,7 @@ mod tests {
                 if fd < 0 {
                     return println!("SKIPPED: an IPv6 socket to an IPv4 host: no IPv6 here");
                 }
-                assert_eq!(lines.begin(fd, &to, make), Verdict::Continue);
+                assert_eq!(decided(&mut lines, fd, &to, make), Verdict::Continue);
                 assert_eq!(connect(fd, &to), 0);
                 assert!(from.contains(&name(fd).octets()), "{own:?} {:?}", name(fd).octets());
                 // SAFETY: ours

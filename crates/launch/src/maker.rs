@@ -8,7 +8,6 @@
 //! It is forked from a process that may have threads, and never executes anything: after the fork there are only system
 //! calls, no allocation, no lock, no panic.
 
-use std::cell::Cell;
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
@@ -92,11 +91,11 @@ impl Maker {
         let own = |file: Option<&File>| file.map(File::try_clone).transpose(); // a number from 3 on
         let (processes, killer) = (own(processes)?, own(killer)?);
         let network = File::open("/proc/thread-self/ns/net").and_then(|f| OwnedFd::from(f).try_clone()).ok();
-        let lines = Lines::new(paths);
+        let lines = Lines::new(paths, steered);
         let manager = beginnings.map(|_| Manager::find()).transpose()?;
         let forked = Forked {
             manager: manager.as_ref().map(|(manager, _)| manager.clone()),
-            lines: Cell::new(lines),
+            lines,
             channel: theirs.as_raw_fd(),
             life: life.as_raw_fd(),
             processes: processes.as_ref().map_or(-1, AsRawFd::as_raw_fd),

@@ -1,8 +1,8 @@
 //! Passes on the signals that pathcast gets to the program that it runs.
 //!
 //! The program stays in our process group, so the terminal's signals (interrupt, quit, stop, a changed window) reach it
-//! without us; only those that another process sent to us alone are passed on. Signals are the business of a whole
-//! process: the handlers serve every run that is under way in it, and go with the last.
+//! without us; only those that another process sent to us alone are passed on: a `witness` tells which. Signals are the
+//! business of a whole process: the handlers serve every run that is under way in it, and go with the last.
 
 use std::mem::zeroed;
 use std::ptr::null_mut;
@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use libc::{SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, SIGWINCH};
+
+use crate::witness::{self, Witness};
 
 const PASSED: [i32; 12] =
     [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH, SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT];
@@ -29,12 +31,16 @@ pub(crate) fn continued() -> u64 {
     CONTINUED.load(Ordering::SeqCst)
 }
 
+/// Its number, and where it is asked; 0 and -1: there is none.
+static WITNESS: (AtomicI32, AtomicI32) = (AtomicI32::new(0), AtomicI32::new(-1));
+
 struct Installed {
     runs: usize,
+    witness: Option<Witness>,
     before: Vec<(i32, libc::sigaction)>,
 }
 
-static INSTALLED: Mutex<Installed> = Mutex::new(Installed { runs: 0, before: Vec::new() });
+static INSTALLED: Mutex<Installed> = Mutex::new(Installed { runs: 0, witness: None, before: Vec::new() });
 
 /// Only what a signal handler may do.
 extern "C" fn pass_on(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
@@ -46,6 +52,11 @@ extern "C" fn pass_on(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_v
         if signal == SIGCONT {
             CONTINUED.fetch_add(1, Ordering::SeqCst);
         }
+        // of a sender in our group, or one that has gone, it does not show whether the program has it too
+        let witness = WITNESS.0.load(Ordering::SeqCst);
+        let asked = sender == witness && witness != 0;
+        let unclear = !by_kernel && !asked && sender != 0 && [-1, libc::getpgrp()].contains(&libc::getpgid(sender));
+        let mut asks = false;
         for (program, waiting) in PROGRAMS.iter().zip(&WAITING) {
             match program.load(Ordering::SeqCst) {
                 FREE => {}
@@ -56,9 +67,18 @@ extern "C" fn pass_on(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_v
                     // from the terminal, and to go on from a shell: to the whole group, so the program has it too if it
                     // is still in ours, and once more, later, would undo its next stop; `wait` sees to one that has not
                     let to_all = by_kernel || signal == SIGCONT;
-                    let has_it = if to_all { libc::getpgid(pid) == libc::getpgrp() } else { sender == pid };
-                    if !has_it {
-                        libc::kill(pid, signal);
+                    let with_us = libc::getpgid(pid) == libc::getpgrp();
+                    if to_all || asked {
+                        if with_us == asked {
+                            libc::kill(pid, signal);
+                        }
+                    } else if sender != pid {
+                        let ask =
+                            unclear && with_us && (asks || witness::ask(WITNESS.1.load(Ordering::SeqCst), signal));
+                        asks |= ask;
+                        if !ask {
+                            libc::kill(pid, signal);
+                        }
                     }
                 }
             }
@@ -81,6 +101,12 @@ impl Passing {
         WAITING[slot].store(0, Ordering::SeqCst);
         installed.runs += 1;
         if installed.runs == 1 {
+            // without it what comes to the group is passed on too
+            installed.witness = Witness::start().ok();
+            if let Some(witness) = &installed.witness {
+                WITNESS.0.store(witness.pid, Ordering::SeqCst);
+                WITNESS.1.store(witness.channel(), Ordering::SeqCst);
+            }
             installed.before = install();
         }
         Some(Passing { slot })
@@ -112,6 +138,9 @@ impl Drop for Passing {
                 // SAFETY: what sigaction gave
                 unsafe { libc::sigaction(signal, &before, null_mut()) };
             }
+            WITNESS.0.store(0, Ordering::SeqCst);
+            WITNESS.1.store(-1, Ordering::SeqCst);
+            installed.witness = None;
         }
     }
 }

@@ -86,6 +86,35 @@ fn without_a_dead_line_nothing_is_asked_beside() {
 }
 
 #[test]
+fn hosts_that_do_not_answer_hold_up_nobody_else() {
+    let Some(world) = World::new("silent hosts") else { return };
+    let Some(client) = world.client("silent hosts") else { return };
+    world.far("route add blackhole 10.9.0.0/24");
+    let sink = Sink::start(&world, 1);
+    let port = sink.port.to_string();
+    let outcome = world.run(launch(&world, &[&client, "beside", SERVER, &port, "10"])).unwrap();
+    let output = world.output("out");
+    assert_eq!(outcome.status, 0, "{output}");
+    // in one queue each of the ten would wait behind one of those
+    let begun = output.strip_prefix("good 10 ended ").and_then(|n| n.trim().parse::<u32>().ok());
+    assert!(begun.is_some_and(|n| n < 4), "{output}");
+}
+
+#[test]
+fn no_other_line_of_the_family_is_no_wait() {
+    let Some(world) = World::new("one of the family") else { return };
+    let Some(client) = world.client("one of the family") else { return };
+    world.far("route add blackhole 10.9.0.0/24");
+    world.ip("addr add fd00:8::1/64 dev c2 nodad");
+    let paths: Vec<_> = ["10.8.1.1", "fd00:8::1"].iter().map(|a| a.parse().unwrap()).collect();
+    let begun = Instant::now();
+    let outcome = world.run(Launch { paths, ..launch(&world, &[&client, "beside", SERVER, "9", "0"]) }).unwrap();
+    let took = begun.elapsed();
+    assert_eq!((outcome.status, world.output("out")), (0, "good 0 ended 20\n".into()));
+    assert!(took < Duration::from_secs(15), "{took:?}"); // 20 times 1.5 s
+}
+
+#[test]
 fn no_far_end_is_refused_as_without_us_and_no_line_is_no_hang() {
     let Some(world) = World::new("refused") else { return };
     let Some(client) = world.client("refused") else { return };

@@ -4,6 +4,7 @@ mod common;
 
 use std::io::Write;
 use std::net::{IpAddr, TcpListener};
+use std::process::Command;
 use std::sync::mpsc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -249,4 +250,92 @@ fn a_line_that_gets_another_address_is_used_from_that() {
     let carried: Vec<_> = outcome.report.paths.iter().map(|p| (p.local, p.bytes_sent)).collect();
     assert_eq!((outcome.status, carried), (0, vec![(other, 100_000)]), "{:?}", outcome.report);
     assert_eq!(world.ip("mptcp endpoint show"), "");
+}
+
+#[test]
+fn a_programs_own_pace_holds_beside_the_orders() {
+    let Some(world) = World::new("own pace") else { return };
+    let Some(client) = world.client("own pace") else { return };
+    let sink = Sink::start(&world, 10);
+    let port = sink.port.to_string();
+    for (orders, says) in [
+        ([None, None].as_slice(), "1000000\n"),
+        (&[Some(5_000_000), None], "1000000\n"),
+        (&[Some(500_000), Some(250_000), None], "1000000\n500000\n250000\n1000000\n"),
+    ] {
+        let live = Live::default();
+        let command = [&client, "paced", SERVER, &port, "60000000"];
+        let launch = Launch { control: Some("reno".into()), live: live.clone(), ..world.launch("out", &command) };
+        let run = world.inside("c", move || launch.run());
+        wait_for(&live, "its begin", |paths| paths.iter().any(|p| p.bytes_sent > 100_000));
+        for (n, &pace) in orders.iter().enumerate() {
+            let control = ["cubic", "reno"][n % 2];
+            assert!(live.order(control, pace).unwrap());
+            let seen = wait_for(&live, "the orders", |paths| paths.iter().any(|p| p.control == control));
+            let sent: u64 = seen.iter().map(|p| p.bytes_sent).sum();
+            // what it has written waits behind what is sent
+            wait_for(&live, "more", |paths| paths.iter().map(|p| p.bytes_sent).sum::<u64>() > sent + 500_000);
+        }
+        assert!(live.end());
+        run.join().unwrap().unwrap();
+        assert_eq!(world.output("out"), says, "{orders:?}");
+    }
+}
+
+#[test]
+fn a_steered_run_leaves_by_its_lines_only_and_for_its_local_networks() {
+    let Some(world) = World::new("no line's") else { return };
+    if Command::new("python3").arg("--version").output().is_err() {
+        return println!("SKIPPED: no line's: python3 is not installed");
+    }
+    // a third network, which is none of the run's lines: by it the routes go to 10.8.10.1, and IPv6 goes anywhere
+    world.far("addr add 10.8.10.1/32 dev lo");
+    world.far("addr add fd00:9::1/128 dev lo");
+    world.ip(&format!("link add c3 type veth peer name s3 netns {}s", world.name));
+    world.far("link set s3 up");
+    world.ip("link set c3 up");
+    for (ours, theirs) in [("10.8.3.1/24", "10.8.3.2/24"), ("fd00:3::1/64 nodad", "fd00:3::2/64 nodad")] {
+        world.ip(&format!("addr add {ours} dev c3"));
+        world.far(&format!("addr add {theirs} dev s3"));
+    }
+    world.ip("route add 10.8.10.0/24 via 10.8.3.2 dev c3");
+    world.ip("route add default via fd00:3::2 dev c3");
+    let script = "
+import socket, sys
+port, *hosts = sys.argv[1:]
+for to in hosts:
+    with socket.socket(socket.AF_INET6 if ':' in to else socket.AF_INET) as s:
+        s.settimeout(20)
+        try:
+            s.connect((to, int(port)))
+            print(s.getsockname()[0].replace('10.8.2.1', '10.8.1.1'))
+        except OSError as e:
+            print(type(e).__name__, e.errno)
+";
+    let far = ["10.8.10.1", SERVER, "fd00:9::1", "10.8.3.2", "fd00:3::2", "10.8.3.1", "fd00:3::1", "127.0.0.1"];
+    let refused = "ConnectionRefusedError 111";
+    let said = ["10.8.1.1", "10.8.1.1", "OSError 101", "10.8.3.1", refused, refused, refused, refused];
+    let sink = Sink::start(&world, 1);
+    let port = sink.port.to_string();
+    for (both, allowed) in [(true, 0), (true, 1), (false, 0)] {
+        let mut paths: Vec<IpAddr> = ["10.8.1.1", "10.8.2.1"].iter().map(|a| a.parse().unwrap()).collect();
+        paths.truncate(if both { 2 } else { 1 });
+        let live = Live::default();
+        let command: Vec<_> = ["python3", "-c", script, &port].into_iter().chain(far).collect();
+        let launch = Launch {
+            mptcp: true,
+            steered: true,
+            paths: paths.clone(),
+            live: live.clone(),
+            ..world.launch("out", &command)
+        };
+        let some = paths[..paths.len() - allowed].to_vec();
+        let begin = move || {
+            live.allow(&some).unwrap();
+            false
+        };
+        let run = move || launch.run_unless(begin, |_| {}).unwrap().unwrap();
+        let outcome = world.inside("c", run).join().unwrap();
+        assert_eq!((outcome.status, world.output("out").lines().collect::<Vec<_>>()), (0, said.to_vec()));
+    }
 }

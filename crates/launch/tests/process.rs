@@ -220,6 +220,32 @@ fn signals_reach_the_program() {
     assert_eq!(supervisor.status(), 143);
 }
 
+/// timeout(1) tells its child, and then its group; a shell without job control has its children in its own.
+#[test]
+fn a_signal_from_our_own_group_reaches_the_program_once() {
+    let Some(world) = World::new("signals of the group") else { return };
+    let Some(client) = world.client("signals of the group") else { return };
+    let out = world.directory.join("terms");
+    let script = format!("exec {client} terms > {}", out.display());
+    let stands = format!("while [ ! -s {} ]; do sleep 0.05; done", out.display());
+    for (words, status) in [
+        (format!("timeout -s TERM 2 \"$@\"; {stands}"), 0),
+        (format!("\"$@\" & {stands}; kill $!; wait $!"), 0),
+        (format!("trap : TERM; \"$@\" & {stands}; kill 0; wait $!; wait $!"), 0),
+        (format!("\"$@\" & {stands}; sh -c \"kill $!\"; wait $!"), 0), // the sender is gone
+    ] {
+        let _ = fs::remove_file(&out);
+        let inner = Supervisor::command(&world, "group", "", &script);
+        let mut outer = Command::new("sh");
+        outer.args(["-c", &words, "sh"]).arg(inner.get_program()).args(inner.get_args());
+        outer.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        outer.stdout(Stdio::null()).process_group(0);
+        let mut outer = Supervisor(outer.spawn().unwrap(), String::new());
+        assert_eq!(outer.status(), status, "{words}");
+        assert_eq!(fs::read_to_string(&out).unwrap(), "\nx", "{words}");
+    }
+}
+
 #[test]
 fn stopped_and_continued_with_the_program() {
     let Some(world) = World::new("job control") else { return };

@@ -107,7 +107,7 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
         raise usage("--paths auto: no line has a name yet", "pathcast line add NAME --from ADDRESS names one")
     planoptions.known(most, list(known))
     found = here.addresses()
-    lines = {name: [one.local for one in here.of_line(line, found)] for name, line in known.items()}
+    lines = {name: [one.local for one in here.used(line, found)] for name, line in known.items()}
     down = [name for name, of in lines.items() if not of]
     for sentence in brief(
         (f"{name} is down: it has no address now" for name in down), "`pathcast line list` shows them"

@@ -190,7 +190,7 @@ def _addresses(paths: str) -> list[str]:
                 f"--paths `{text}` is not an address of this host, such as 192.0.2.1, and no line{known}",
                 f"did you mean `{nearest}`?" if nearest else None,
             )
-        own = here.of_line(lines[text], here.addresses())
+        own = here.used(lines[text], here.addresses())
         if not own:
             say(f"{text} is down: it has no address now")
         found += [one.local for one in own]

@@ -17,11 +17,12 @@ _PATIENCE_S = 10.0
 
 @dataclass(frozen=True)
 class Address:
-    """An address of a device, and the length of its prefix."""
+    """An address of a device, and the length of its prefix. passing: for privacy (RFC 8981), or deprecated."""
 
     dev: str
     local: str
     prefix: int
+    passing: bool = False
 
 
 def ip(*arguments: str) -> Any:
@@ -44,13 +45,21 @@ def addresses() -> list[Address]:
     for device in ip("addr", "show"):
         for one in device.get("addr_info", ()):
             if one.get("scope") == "global" and "local" in one:
-                found.append(Address(device["ifname"], one["local"], one["prefixlen"]))
+                passing = ":" in one["local"] and bool(one.get("temporary") or one.get("deprecated"))
+                found.append(Address(device["ifname"], one["local"], one["prefixlen"], passing))
     return found
 
 
 def of_line(line: Line, here: Sequence[Address]) -> list[Address]:
     """Those that the line has now."""
     return [one for one in here if line.has(one.local, one.dev)]
+
+
+def used(line: Line, here: Sequence[Address]) -> list[Address]:
+    """Those that a program's connections begin from: of a device's IPv6 addresses those that last, if it has such."""
+    own = of_line(line, here)
+    lasting = any(":" in one.local and not one.passing for one in own)
+    return [one for one in own if line.addresses or not (one.passing and lasting)]
 
 
 def named(lines: Mapping[str, Line], local: str, device: str | None) -> Line | None:

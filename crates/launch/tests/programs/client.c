@@ -105,6 +105,33 @@ static int transfer(const char *who, const char *host, int port, long bytes)
 	return bytes != 0;
 }
 
+/* Sends at a rate of its own, and says what rate it has, first and whenever that changes. */
+static int paced(const char *host, int port, long bytes)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
+	unsigned rate = 1000000, last = 0;
+	char buffer[16384] = { 0 };
+	int fd = tcp(0);
+
+	inet_pton(AF_INET, host, &to.sin_addr);
+	setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate);
+	if (connect(fd, (void *)&to, sizeof to))
+		return 1;
+	while (bytes > 0) {
+		socklen_t size = sizeof rate;
+		ssize_t n = write(fd, buffer, sizeof buffer);
+
+		if (n <= 0 || getsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, &size))
+			return 1;
+		bytes -= n;
+		if (rate != last)
+			printf("%u\n", rate);
+		fflush(stdout);
+		last = rate;
+	}
+	return 0;
+}
+
 struct share {
 	const char *host;
 	int port;
@@ -143,6 +170,43 @@ static int many(const char *host, int port, long connections)
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], 0);
 	printf("good %d\n", share.good);
+	return 0;
+}
+
+static volatile int begun, ended;
+
+/* Connects without blocking to hosts that do not answer, one after the other. */
+static void *unanswered(void *prefix)
+{
+	for (int i = 1; i <= 20; i++) {
+		struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(9) };
+		char host[32];
+		int fd = tcp(SOCK_NONBLOCK);
+
+		snprintf(host, sizeof host, "%s.%d", (char *)prefix, i);
+		inet_pton(AF_INET, host, &to.sin_addr);
+		begun = 1;
+		if (!connect(fd, (void *)&to, sizeof to) || errno != EINPROGRESS)
+			return 0;
+		ended++;
+	}
+	return 0;
+}
+
+/* So many short connections beside those, of which it says how many have been begun by their end; none: it waits. */
+static int beside(const char *host, int port, long connections)
+{
+	struct share share = { host, port, connections, 0 };
+	pthread_t thread;
+
+	pthread_create(&thread, 0, unanswered, "10.9.0");
+	while (!begun)
+		usleep(1000);
+	usleep(100000); /* it is in connect() */
+	several(&share);
+	if (!connections)
+		pthread_join(thread, 0);
+	printf("good %d ended %d\n", share.good, ended);
 	return 0;
 }
 
@@ -205,6 +269,28 @@ static int sandbox(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
+static void counted(int signal)
+{
+	(void)signal;
+	if (write(1, "x", 1) != 1)
+		_exit(1);
+}
+
+/* A letter for each SIGTERM, and an end some time after the first. */
+static int terms(void)
+{
+	struct sigaction action = { .sa_handler = counted };
+	struct timespec rest = { 2, 0 };
+
+	sigaction(SIGTERM, &action, 0);
+	if (write(1, "\n", 1) != 1)
+		return 1;
+	pause();
+	while (nanosleep(&rest, &rest))
+		;
+	return 0;
+}
+
 static int listener(void)
 {
 	struct sockaddr_in any = { .sin_family = AF_INET };
@@ -246,10 +332,16 @@ int main(int n, char **a)
 	}
 	if (!strcmp(what, "many"))
 		return many(host, port, bytes);
+	if (!strcmp(what, "paced"))
+		return paced(host, port, bytes);
+	if (!strcmp(what, "beside"))
+		return beside(host, port, bytes);
 	if (!strcmp(what, "burst"))
 		return bursts();
 	if (!strcmp(what, "limited"))
 		return limited();
+	if (!strcmp(what, "terms"))
+		return terms();
 	if (!strcmp(what, "listener"))
 		return listener();
 	if (!strcmp(what, "ids")) {
