@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -151,9 +152,10 @@ def history(monkeypatch):
 
     def sent(bytes, began_s=0.0, line="cable"):
         act = journal.act(Origin("host", None, "run", {}, host_id(), "here"), -began_s)
-        act.usage(line, bytes, 0)
+        act.usage(line, bytes, 0, elapsed_s=max(0.0, -began_s))
         journal.add(act)
 
+    sent.times = times
     yield sent
     journal.close()
 
@@ -185,6 +187,35 @@ def test_what_pathcast_carries_after_the_providers_word_counts_where_counters_ca
     correct(line, 8 * GB, at(21))
     assert account(line, at(22)).bytes == 8 * GB
     assert account(line, at(24 * 30)).bytes == 0
+
+
+def test_a_run_over_a_reset_is_of_both_periods_and_nobody_elses(file, history, monkeypatch):
+    monkeypatch.setattr(carried, "look", lambda *_: {})
+    edit.change(file, "cable", {"id": "cable", "cap": "1TB/month"})
+    line = config.load()["cable"]
+    # from 22:00 to 06:00 of the 1st 100 GB, three quarters of them after midnight
+    first = 11 * 24
+    history.times.is_set((first + 6 - 12) * 3600)
+    history(100 * GB, began_s=-8 * 3600.0)
+    assert own_bytes(line, at(first).date()) == pytest.approx(75 * GB, abs=2)
+    # where nothing is counted it is all that is known
+    assert account(line, at(first + 22)).bytes == pytest.approx(75 * GB, abs=2)
+    correct(line, 75 * GB, at(first + 6))
+    [left, *_] = terms(["cable"], {"cable": line}, {}, at(first + 22))["cable"].allowances
+    assert left.bytes == pytest.approx(925 * GB, rel=1e-3)
+
+
+def test_the_first_half_hour_of_a_period_is_in_it_in_every_zone(file, history, monkeypatch):
+    for module_of in (module, carried):
+        monkeypatch.setattr(module_of, "zone", lambda: ZoneInfo("Asia/Kolkata"))
+    monkeypatch.setattr("pathcast.history.rows.zone", lambda: ZoneInfo("Asia/Kolkata"))
+    line = replace(config.load()["cable"], id="cable")
+    # 18:30 UTC is midnight there
+    history.times.is_set(6.75 * 3600)
+    history(2 * GB)
+    assert own_bytes(line, at(24).date()) == 2 * GB
+    history(4 * GB, began_s=-1800.0)
+    assert own_bytes(line, at(24).date()) == 4 * GB
 
 
 @pytest.mark.parametrize(
