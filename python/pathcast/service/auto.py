@@ -30,8 +30,8 @@ STEP_S = 2.0
 class Auto:
     """course: decides. addresses: of every line those of this host. say: for people, who hear of progress every
     `tell_s`. counted: what the lines' devices have carried since the start, of everybody. dated: whether the deadline
-    is by the wall clock. changed: new terms of lines, told what the job has carried over each [byte]. stepped: hears
-    that the clock was set."""
+    is by the wall clock. changed: new terms of lines, told what the job has carried over each [byte]; further: those
+    that were to end, told anew. stepped: hears that the clock was set."""
 
     def __init__(
         self,
@@ -47,13 +47,14 @@ class Auto:
         wall: Callable[[], float] = time.time,
         changed: Callable[[Mapping[str, int]], Mapping[str, LineTerms]] = lambda _: {},
         stepped: Callable[[], object] = lambda: None,
+        further: Callable[[Mapping[str, int]], Mapping[str, LineTerms]] = lambda _: {},
     ) -> None:
         self._course, self._addresses, self.controls = course, addresses, controls
         self._line = {address: line for line, of in addresses.items() for address in of}
         self._max_rate_bps, self._say, self._tell_s = max_rate_bps, say, tell_s
         self._count, self._clock = counted, clock
         self._dated, self._wall, self._changed = dated, wall, changed
-        self._stepped = stepped
+        self._stepped, self._further = stepped, further
         self._off_s = wall() - clock()
         self.step: Step = course.first()
         self.steps: list[dict[str, Any]] = []
@@ -141,6 +142,7 @@ class Auto:
             self._say(f"the clock was set {'forward' if step_s > 0 else 'back'} by {span(abs(step_s))}")
         passed = self._seen(seen["paths"])
         try:
+            self._course.further(self._further(passed.wire))
             self._course.renewed(self._changed(passed.wire))
         except PathcastError as error:  # it goes on by what it knows
             self._say(f"{error.message}: the lines' terms stay as they were")

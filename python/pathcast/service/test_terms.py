@@ -76,6 +76,84 @@ def test_what_the_job_itself_has_carried_is_not_taken_for_that_of_others(file):
     assert left == 6 * GB
 
 
+DAY_S = 86_400.0
+
+
+def test_hours_and_caps_are_told_as_far_as_is_asked_but_not_without_an_end(file):
+    edit.change(file, "cable", {"cap": "1TB/month"})
+    edit.change(file, "dsl", {"use": "22:00-06:00", "cap": "1GB/day"})
+    now = datetime(2026, 11, 1, tzinfo=UTC)
+    known = config.load()
+    near = terms(known, known, {}, now)
+    assert (near["cable"].allowances[-1].end_s, near["dsl"].hours[-1][1]) == (92 * DAY_S, 92 * DAY_S)
+    far = terms(known, known, {}, now, reach_s=200 * DAY_S)
+    assert [of.begin_s / DAY_S for of in far["cable"].allowances] == [0, 30, 61, 92, 120, 151, 181]
+    assert far["cable"].allowances[-1].end_s == far["dsl"].hours[-1][1] == 200 * DAY_S
+    endless = terms(known, known, {}, now, reach_s=1e10)
+    assert endless["cable"].allowances[-1].end_s > 33 * 365 * DAY_S
+    assert [of.bytes for of in endless["dsl"].allowances] == [GB] * 401
+    assert not endless["dsl"].told(401.5 * DAY_S)
+    assert 365 * DAY_S < endless["dsl"].hours[-1][1] <= 366 * DAY_S
+
+
+def test_hours_and_caps_are_told_further_every_week(file, monkeypatch):
+    edit.change(file, "dsl", {"use": "22:00-06:00"})
+    edit.add(file, "fibre", {"from": "192.0.2.3"})
+    monotonic = [0.0]
+    changes = Changes(config.load(), reach_s=200 * DAY_S, clock=lambda: monotonic[0])
+    for monotonic[0] in (6 * DAY_S, 8 * DAY_S, 14 * DAY_S, 16 * DAY_S, 24 * DAY_S):
+        found = changes.further({})
+        assert sorted(found) == (["cable", "dsl"] if monotonic[0] in (8 * DAY_S, 16 * DAY_S, 24 * DAY_S) else [])
+        if monotonic[0] == 14 * DAY_S:
+            edit.remove(file, "cable")
+        if monotonic[0] == 16 * DAY_S:
+            file.write_text("[line.")
+    assert found["cable"].allowances[-1].end_s == 200 * DAY_S
+    assert found["dsl"].hours[-1][1] > 199 * DAY_S
+    # what goes by the clock is told where that was set, whatever is in the file
+    changes.stepped()
+    assert sorted(changes.further({})) == ["cable", "dsl"]
+    assert changes.further({}) == {}
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_what_a_job_carried_in_another_period_is_not_of_this_one(file, monkeypatch, counted):
+    """Counters have all of it; else what the job tells is all that is known."""
+    device, wall, monotonic = {"lo": (0, 0)}, [at(0).timestamp()], [0.0]
+    monkeypatch.setattr(counters, "read", lambda: device if counted else {})
+    monkeypatch.setattr(here, "addresses", lambda: [here.Address("lo", "192.0.2.1", 32)])
+    monkeypatch.setattr(time, "time", lambda: wall[0])
+    monkeypatch.setattr(module, "datetime", Now(wall))
+    edit.change(file, "cable", {"id": "cable", "dev": "lo", "cap": "100GB/month"})
+    line = config.load()["cable"]
+    carried.look({"cable": line}, wall[0])
+    changes = Changes({"cable": line}, clock=lambda: monotonic[0])
+    own = 0
+    # GB of the job, and of others, by day; on the 1st the next period begins
+    for day, job, others in ((0, 20, 0), (9, 20, 0), (10.9, 5, 0), (11, 0, 0), (13, 10, 2)):
+        wall[0], monotonic[0] = at(24 * day).timestamp(), day * DAY_S
+        own += job * GB
+        device["lo"] = (device["lo"][0] + (job + others) * GB, 0)
+        changes.further({"cable": own})
+    changes.stepped()
+    [left, *_] = changes.further({"cable": own})["cable"].allowances
+    # of others 2 GB in 2 days: 29 for the other 29
+    assert left.bytes == pytest.approx((100 - 12 - 29 if counted else 100 - 10) * GB, rel=1e-3)
+
+
+class Now:
+    """`datetime`, at a time that is set."""
+
+    def __init__(self, wall):
+        self._wall = wall
+
+    def now(self, tz):
+        return datetime.fromtimestamp(self._wall[0], tz)
+
+    def __getattr__(self, name):
+        return getattr(datetime, name)
+
+
 def test_a_file_that_is_wrong_and_a_line_that_is_gone_leave_what_was(file):
     changes = Changes(config.load())
     text = file.read_text()
