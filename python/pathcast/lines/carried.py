@@ -29,8 +29,10 @@ from pathcast.runtime.state import await_lock
 from pathcast.say import say
 from pathcast.zone import zone
 
-# days that are kept
-KEPT = 400
+# days that are kept; a pace is of the period, and of so many days at least, where they were counted
+KEPT, _PACE_DAYS = 400, 7
+# what is looked at for less is no pace [s, part of the period]
+_LEAST_S, _LEAST_PART = 3600.0, 1 / 30
 # two zones are no further apart: older books have days of whichever one a command was told
 _APART = timedelta(days=2)
 # counters that were read within this time have all [s]
@@ -46,7 +48,8 @@ class Account:
     since: the first day of it that was counted; None: nothing was, and bytes are at most pathcast's own. begin, end:
     its first and last day. full: the day on which the cap is reached at this pace, within the period. by_end: what it
     will have carried by then. own: of the bytes those that no counter has, only pathcast's own records. counted: False
-    where no counter has what passes now.
+    where no counter has what passes now. paced: the day since which its pace is taken, and the bytes since then; None:
+    it has none yet.
     """
 
     line: str
@@ -59,6 +62,7 @@ class Account:
     by_end: int | None = None
     own: int = 0
     counted: bool = True
+    paced: tuple[date, int] | None = None
 
     def sentence(self) -> str:
         """For people: `412 GB of 1 TB, full on the 19th at this pace`."""
@@ -164,17 +168,24 @@ def account(line: Line, at: datetime, own: Callable[[Beyond], int] = lambda _: 0
     beyond = _beyond(book, begin, at.timestamp())
     more = 0 if beyond is None else own(beyond)
     total, since = sum(now.values()) + more, min(today, *now)
-    passed = (at.timestamp() - _begin(since, at.tzinfo)) / 86_400
-    left = (_begin(end + timedelta(days=1), at.tzinfo) - at.timestamp()) / 86_400
-    # a few minutes are no pace; of the first day nobody knows when counting began
-    begun_today = begin < since == today
-    pace = total / passed if passed > 1 / 24 and not begun_today else None
+    after = _begin(end + timedelta(days=1), at.tzinfo)
+    left = (after - at.timestamp()) / 86_400
+    first = since
+    while (today - first).days < _PACE_DAYS and first - timedelta(days=1) in days:
+        first -= timedelta(days=1)
+    passed_s = at.timestamp() - _begin(first, at.tzinfo)
+    paced = None
+    if passed_s >= max(_LEAST_S, _LEAST_PART * (after - _begin(begin, at.tzinfo))):
+        paced = first, total + sum(count for day, count in days.items() if first <= day < begin)
     full = by_end = None
-    if pace is not None:
+    # of the first day nobody knows when counting began
+    if paced is not None and not begin < first == today:
+        pace = paced[1] / passed_s * 86_400
         by_end = round(total + pace * left)
         if line.cap is not None and total < line.cap.bytes <= by_end:
             full = (at + timedelta(days=(line.cap.bytes - total) / pace)).date()
-    return Account(line.name, total, since, begin, end, line.cap, full, by_end, more, beyond is None or not beyond.told)
+    counted = beyond is None or not beyond.told
+    return Account(line.name, total, since, begin, end, line.cap, full, by_end, more, counted, paced)
 
 
 def _beyond(book: Mapping[str, Any], begin: date, now: float) -> Beyond | None:

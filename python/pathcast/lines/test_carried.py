@@ -92,6 +92,25 @@ def test_the_first_day_has_no_pace_where_counting_began_in_it(device):
     assert carried.account(CABLE, at(21, 1)).by_end is not None
 
 
+def test_a_period_that_is_young_has_the_pace_of_the_week(device):
+    device(CABLE, at(20, month=10), 0)
+    device(CABLE, at(31, month=10), 110 * GB)
+    device(CABLE, at(1), 120 * GB)
+    device(CABLE, at(1, 2), 125 * GB)
+    found = carried.account(CABLE, at(1, 2))
+    # seven days of 10 GB, and 5 of this one
+    assert (found.bytes, found.paced) == (5 * GB, (date(2026, 10, 25), 75 * GB))
+    assert found.by_end == pytest.approx((5 + 75 / (7 + 1 / 12) * (30 - 1 / 12)) * GB)
+    device(CABLE, at(12), 235 * GB)
+    found = carried.account(CABLE, at(12))
+    assert found.paced == (found.begin, found.bytes)
+    # days that nobody counted are not taken for idle ones
+    book = json.loads(carried.file().read_text())
+    del book["cable"]["days"]["2026-10-30"]
+    carried.file().write_text(json.dumps(book))
+    assert carried.account(CABLE, at(2)).paced[0] == date(2026, 10, 31)
+
+
 def test_what_passed_between_two_looks_is_spread_over_the_days_between(device):
     device(CABLE, at(30, 12, month=10), 0)
     device(CABLE, at(1, 12), 4 * GB)

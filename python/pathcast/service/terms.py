@@ -18,8 +18,6 @@ from pathcast.plan.program import HORIZON_S
 from pathcast.plan.terms import Allowance, LineTerms
 from pathcast.zone import local, zone
 
-# less says nothing of what others send over a line [s]
-_LEAST_S = 3600.0
 # hours are told no further, as every one of them makes a plan slower [s], and of a cap no more periods
 _HOURS_S, _PERIODS = 366 * 86_400.0, 400
 # who runs for long is told anew so often [s]
@@ -224,14 +222,13 @@ def _terms(name: str, line: Line | None, most: int | None, now: datetime, own: O
 
 
 def _others_bps(line: Line, found: carried.Account, now: datetime, own: Callable[[date], int]) -> float:
-    """What passes over a line in this period beside what pathcast itself carried [bit/s], on average. own: of what is
+    """What passes over a line at its pace beside what pathcast itself carried [bit/s], on average. own: of what is
     booked since a day that which no history has yet [byte]."""
-    if found.since is None:
+    if found.paced is None:
         return 0.0
-    passed_s = now.timestamp() - datetime.combine(found.since, datetime.min.time(), now.tzinfo).timestamp()
-    if passed_s < _LEAST_S:
-        return 0.0
-    return max(0, found.bytes - (own_bytes(line, found.since) or 0) - own(found.since)) * 8 / passed_s
+    first, bytes = found.paced
+    passed_s = now.timestamp() - datetime.combine(first, datetime.min.time(), now.tzinfo).timestamp()
+    return max(0, bytes - (own_bytes(line, first) or 0) - own(first)) * 8 / passed_s
 
 
 def passing(lines: Mapping[str, Line]) -> Callable[[], dict[str, int]]:

@@ -128,16 +128,14 @@ def test_what_a_job_carried_in_another_period_is_not_of_this_one(file, monkeypat
     line = config.load()["cable"]
     carried.look({"cable": line}, wall[0])
     changes = Changes({"cable": line}, clock=lambda: monotonic[0])
-    own = 0
-    # GB of the job, and of others, by day; on the 1st the next period begins
-    for day, job, others in ((0, 20, 0), (9, 20, 0), (10.9, 5, 0), (11, 0, 0), (13, 10, 2)):
+    # of the job 5 GB a day, of others 1 GB; until the 3rd of the next period
+    for day in range(1, 14):
         wall[0], monotonic[0] = at(24 * day).timestamp(), day * DAY_S
-        own += job * GB
-        device["lo"] = (device["lo"][0] + (job + others) * GB, 0)
-        changes.further({"cable": own})
+        device["lo"] = (6 * day * GB, 0)
+        changes.further({"cable": 5 * day * GB})
     changes.stepped()
-    [left, *_] = changes.further({"cable": own})["cable"].allowances
-    # of others 2 GB in 2 days: 29 for the other 29
+    [left, *_] = changes.further({"cable": 65 * GB})["cable"].allowances
+    # others need 29 GB for the other 29 days
     assert left.bytes == pytest.approx((100 - 12 - 29 if counted else 100 - 10) * GB, rel=1e-3)
 
 
@@ -281,6 +279,31 @@ def test_a_run_over_a_reset_is_of_both_periods_and_nobody_elses(file, history, m
     correct(line, 75 * GB, at(first + 6))
     [left, *_] = terms(["cable"], {"cable": line}, {}, at(first + 22))["cable"].allowances
     assert left.bytes == pytest.approx(925 * GB, rel=1e-3)
+
+
+def test_the_first_hours_of_a_period_are_no_pace_of_all_of_it(file, history, monkeypatch):
+    monkeypatch.setattr(carried, "look", lambda *_: {})
+    edit.change(file, "cable", {"id": "cable", "cap": "1TB/month"})
+    line, now = config.load()["cable"], at(11 * 24 + 1.1)
+    # of November 5 GB a day by others, and 15 by pathcast
+    with carried._open() as books:
+        books["cable"] = {"days": {f"2026-11-{day:02}": 20 * GB for day in range(1, 31)}}
+    for day in range(11):
+        history.times.is_set((24 * day - (0 if day == 0 else 24 * (day - 1))) * 3600)
+        history(15 * GB)
+    correct(line, 5 * GB, now)
+    [left, *_] = terms(["cable"], {"cable": line}, {}, now)["cable"].allowances
+    assert left.bytes == pytest.approx(850 * GB, rel=0.05)
+    assert account(line, now).full is None
+    assert account(line, now).by_end == pytest.approx(640 * GB, rel=0.05)
+    # where no other day was counted that hour says nothing of a month, and a day does
+    carried.file().unlink()
+    correct(line, 5 * GB, now)
+    assert terms(["cable"], {"cable": line}, {}, now)["cable"].allowances[0].bytes == 995 * GB
+    assert account(line, now).by_end is None
+    correct(line, 20 * GB, at(11 * 24 + 48))
+    left = terms(["cable"], {"cable": line}, {}, at(11 * 24 + 48))["cable"].allowances[0].bytes
+    assert left == pytest.approx((1000 - 20 - 29 * 10) * GB, rel=1e-3)
 
 
 def test_the_first_half_hour_of_a_period_is_in_it_in_every_zone(file, history, monkeypatch):
