@@ -1,10 +1,10 @@
 """What each line carried, by day, from its interface's counters: a small file in the state directory.
 
 Counters are looked at whenever a command uses the lines, and when a run over them ends. What passed between two looks
-is spread evenly over the days between. After a reboot, or where the device was made anew, its new counters have what
-passed since then; what passed before that and after the last look is not known. Counted is what the device carried both
-ways, whoever sent it: that is what a provider counts too, give or take headers below IP. Days are those of the
-machine's zone, so that a cap is the same for every command.
+is spread evenly over the days between, however the clock was set. After a reboot, or where the device was made anew,
+its new counters have what passed since then; what passed before that and after the last look is not known. Counted is
+what the device carried both ways, whoever sent it: that is what a provider counts too, give or take headers below IP.
+Days are those of the machine's zone, so that a cap is the same for every command.
 """
 
 from __future__ import annotations
@@ -218,11 +218,19 @@ def _device(line: Line, found: list[here.Address]) -> str | None:
 
 def _counters(device: str, counted: tuple[int, int]) -> dict[str, Any] | None:
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        about = {"device": device, "index": socket.if_nametoindex(device), "boot": boot}
+        about = {"device": device, "index": socket.if_nametoindex(device), "boot": _boot(), "boottime": _boottime()}
     except OSError:  # it is gone meanwhile
         return None
     return {**about, "rx": counted[0], "tx": counted[1]}
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _boottime() -> float:
+    """Since the boot [s], by a clock that nobody sets."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _book(book: dict[str, Any], seen: dict[str, Any], now: float) -> None:
@@ -231,13 +239,28 @@ def _book(book: dict[str, Any], seen: dict[str, Any], now: float) -> None:
     tz = zone()
     passed = _passed(last, seen)
     if last is not None and passed is not None:
-        # where the clock was set back nobody knows when they passed
-        _spread(days, passed, min(last["at"], now), now, tz)
+        since = _since(last, seen, now)
+        if last["at"] < since:
+            _spread(days, 0, last["at"], since, tz)  # counted, too: nothing passed
+        _spread(days, passed, since, now, tz)
     else:
         days.setdefault(_day(now, tz).isoformat(), 0)  # from here on it is counted
     for day in sorted(days)[:-KEPT]:
         del days[day]
     book["last"] = {**seen, "at": now}
+
+
+def _since(last: Mapping[str, Any], seen: Mapping[str, Any], now: float) -> float:
+    """From when on that passed, by the clock as it is now."""
+    # without the time since boot nobody knows when, where the clock was set back
+    by_clock: float = min(last["at"], now)
+    if "boottime" not in seen:
+        return by_clock
+    if last.get("boot") != seen["boot"]:  # after it, not while the machine was off
+        return min(now, max(by_clock, now - float(seen["boottime"])))
+    if "boottime" not in last:
+        return by_clock
+    return now - max(0.0, float(seen["boottime"] - last["boottime"]))
 
 
 def _passed(last: Mapping[str, Any] | None, seen: Mapping[str, Any]) -> int | None:
@@ -342,7 +365,8 @@ def _is_book(book: Any) -> bool:
             date.fromisoformat(day)
             if type(count) is not int or count < 0:
                 return False
-        numbers = last is None or all(math.isfinite(last[name] + 0) for name in ("rx", "tx", "at", "index"))
+        names = ("rx", "tx", "at", "index", *(("boottime",) if last and "boottime" in last else ()))
+        numbers = last is None or all(math.isfinite(last[name] + 0) for name in names)
         told = book.get("told")
         if told is not None:
             date.fromisoformat(told["since"])

@@ -123,6 +123,7 @@ def test_what_a_job_carried_in_another_period_is_not_of_this_one(file, monkeypat
     monkeypatch.setattr(counters, "read", lambda: device if counted else {})
     monkeypatch.setattr(here, "addresses", lambda: [here.Address("lo", "192.0.2.1", 32)])
     monkeypatch.setattr(time, "time", lambda: wall[0])
+    monkeypatch.setattr(carried, "_boottime", lambda: wall[0])
     monkeypatch.setattr(module, "datetime", Now(wall))
     edit.change(file, "cable", {"id": "cable", "dev": "lo", "cap": "100GB/month"})
     line = config.load()["cable"]
