@@ -85,6 +85,7 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     Prints what will be done."""
     from pathcast.lines import carried, config, here
     from pathcast.plan.course import Course
+    from pathcast.plan.program import HORIZON_S
     from pathcast.plan.renewed import completed
     from pathcast.runtime.state import tidy
     from pathcast.service.auto import Auto
@@ -127,13 +128,14 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
     if (apart := carried.apart({name: known[name] for name in lines})) is not None:
         say(apart)
     now, away = zone.local(), []
-    changes = Changes({name: known[name] for name in lines}, say)
+    reach_s = max(HORIZON_S, wish.deadline_s or 0.0)
+    changes = Changes({name: known[name] for name in lines}, say, reach_s)
     if forecast is None:
-        ways, of = _guessed(list(lines), known, wish), terms(lines, known, most, now)
+        ways, of = _guessed(list(lines), known, wish), terms(lines, known, most, now, reach_s=reach_s)
     else:  # a line that did not answer may come back, and one that is full may get more
         away = [name for name in lines if name not in forecast[2]]
         ways = completed(forecast[1], list(lines), {True: _QUIET, False: _SEVERAL})
-        of = {**forecast[2], **terms(away, known, most, now)}
+        of = {**forecast[2], **terms(away, known, most, now, reach_s=reach_s)}
     if control not in (None, AUTO):
         ways = [replace(way, control=str(control)) for way in ways]
     course = Course(ways, of, wish, sized, away)
@@ -153,6 +155,7 @@ def prepare(asked: Asked, control: str | None, sets: bool, into: Recorder | None
         changed=changes.look,
         stepped=changes.stepped,
         found=_finding({name: known[name] for name in lines}),
+        further=changes.further,
     )
     if not auto.step.lines and auto.spent and not down:
         raise usage(f"--paths auto: {_SPENT}")

@@ -177,11 +177,13 @@ def from_forecast(
 ) -> tuple[list[Way], dict[str, LineTerms]]:
     """The ways of a document of `predict`, and the terms of their lines."""
     from pathcast.forecast.controls import BACKGROUND
+    from pathcast.plan.program import HORIZON_S
     from pathcast.plan.terms import ways_of
     from pathcast.service.terms import terms
 
     ways = ways_of(forecast["options"], lines_of, BACKGROUND)
-    return ways, terms(sorted({name for way in ways for name in way.lines}), known, most, now)
+    reach_s = max(HORIZON_S, forecast.get("deadline_s") or 0.0)
+    return ways, terms(sorted({name for way in ways for name in way.lines}), known, most, now, reach_s=reach_s)
 
 
 def _bounds(

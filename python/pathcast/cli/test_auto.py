@@ -46,6 +46,18 @@ def test_a_deadline_that_passes_before_the_program_begins_keeps_it_from_nothing(
     assert "the deadline is past: it goes as fast as it may" in capsys.readouterr().err
 
 
+def test_caps_are_known_until_the_deadline_and_told_further(lines, monkeypatch):
+    lines.write_text(lines.read_text().replace('2.2"', '2.2"\ncap = "1TB/month"'))
+    made = prepare(asked("200d"), None, False, None)
+    [*_, last] = made.auto._course._terms["cable"].allowances
+    assert last.end_s == pytest.approx(200 * 86_400, abs=60)
+    assert made.auto._further({}) == {}
+    monkeypatch.setattr("pathcast.service.terms._FURTHER_S", 0.0)
+    made = prepare(asked("200d"), None, False, None)
+    [*_, last] = made.auto._further({})["cable"].allowances
+    assert last.end_s == pytest.approx(200 * 86_400, abs=60)
+
+
 def test_who_names_a_time_that_is_past_is_told(lines):
     with pytest.raises(PathcastError, match="is past"):
         prepare(asked("2026-01-01T06:00"), None, False, None)

@@ -13,6 +13,7 @@ from pathcast import zone
 from pathcast.cli.plan import clock
 from pathcast.cli.schema import SCHEMAS
 from pathcast.errors import Exit
+from pathcast.forecast.controls import Controls
 from pathcast.forecast.effort import Effort
 from pathcast.forecast.watch import light_bytes
 from pathcast.lines import config
@@ -56,6 +57,19 @@ def test_cap_price_and_deadline(pathcast, sim):
     schema = SCHEMAS["plan"]()
     assert set(document) == set(schema["properties"])
     assert document["forecast"]["options"]
+
+
+def test_no_month_of_a_long_plan_is_without_its_cap(pathcast, sim, monkeypatch):
+    monkeypatch.setattr("pathcast.cli.plan.controls_of", one_control)
+    status, document, err = pathcast("plan", *sim, "--size", "900TB", "--by", "200d", "--json")
+    assert status == Exit.OK, err
+    parts = {part["line"]: part["line_bytes"] for part in document["parts"]}
+    # from the middle of November to the 3rd of June
+    assert 0.999 * 8 * 10**9 < parts["cable"] <= 8 * 10**9
+
+
+def one_control(*_):
+    return Controls(("cubic",), ("lia",))
 
 
 def test_a_plan_says_whose_count_a_cap_of_root_goes_by(pathcast, sim, tmp_path, monkeypatch):

@@ -48,12 +48,15 @@ def ran(recorder: Recorder, report: Mapping[str, Any], job: str | None = None) -
     lines = _lines(tuple(path["local"] for path in paths))
     names = {line.id: line.name for line in config.load().values()}
     over = []
+    used: dict[str, tuple[int, int]] = {}
     for path in paths:
         key = PathKey(lines[path["local"]], remote_of_address(path["remote"]), path["local"], path["remote"])
         again = path["bytes_retransmitted"]
         over.append((key, names.get(key.line_id), path[f"bytes_{there}"], again if out else 0))
         on, acks = ip_bytes(path[f"bytes_{back}"] + (0 if out else again))
-        act.usage(key.line_id, *((acks, on) if out else (on, acks)))
+        away, here = used.get(key.line_id, (0, 0))
+        used[key.line_id] = (away + acks, here + on) if out else (away + on, here + acks)
+    act.used(used, whole["elapsed_s"])
     act.transfer(whole, over, kind="run", direction="out" if out else "in", job=job)
     recorder.keep(act, soon=report["elapsed_s"] >= _SHORT_S)
     return act.id

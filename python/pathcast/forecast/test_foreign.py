@@ -58,6 +58,18 @@ def test_what_a_run_used_of_a_line_is_as_its_provider_counts(recorder, sent, rec
     assert found.bytes == max(sent, received)
 
 
+def test_what_a_run_used_of_a_line_is_of_all_the_hours_that_it_took(recorder):
+    paths = [{**report(3_000_000)["paths"][0], "remote": f"127.0.0.{number}"} for number in range(2, 22)]
+    foreign.ran(recorder, report(60_000_000, elapsed_s=10 * 3600.0, paths=paths))
+    hours = Browser(recorder.journal.store).usage()
+    assert sum(of.bytes_out for of in hours) == pytest.approx(
+        20 * (3_000_000 + 1_000 / 1408 * 46) * 1500 / 1408, rel=1e-3
+    )
+    inner = [of.bytes_out for of in hours[1:-1]]
+    assert len(inner) == 9
+    assert inner == pytest.approx([sum(of.bytes_out for of in hours) / 10] * 9, abs=2)
+
+
 def test_the_paths_of_a_run_are_called_as_their_lines(recorder, tmp_path, monkeypatch):
     monkeypatch.setenv("PATHCAST_CONFIG", str(tmp_path / "pathcast.toml"))
     (tmp_path / "pathcast.toml").write_text('[line.cable]\nfrom = "127.0.0.1"\nid = "1234"\n')

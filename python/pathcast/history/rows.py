@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from pathcast.history.clock import Moment
 from pathcast.history.identity import PathKey, digest, fresh, host_id
 from pathcast.overhead import ip_bytes
+from pathcast.zone import zone
 
 DIRECTIONS = ("out", "in")
 _HOUR_US = 3_600_000_000
@@ -81,8 +83,8 @@ class Act:
                     "pair": pair,
                 }
                 self._add("measurement", row)
-                sent = (row["probe_bytes"], 0) if direction == "out" else (0, row["probe_bytes"])
-                self.usage(key.line_id, *sent)
+                away, here = (row["probe_bytes"], 0) if direction == "out" else (0, row["probe_bytes"])
+                self.usage(key.line_id, away, here, elapsed_s=found["elapsed_s"])
         return self.id
 
     def transfer(
@@ -112,11 +114,14 @@ class Act:
             "report": dict(report),
         }
         self._add("transfer", row)
+        used: dict[str, tuple[int, int]] = {}
         for ordinal, (key, name, carried, resent) in enumerate(over):
             path = {"path": self.path(key, direction), "name": name, "bytes": carried, "resent_bytes": resent}
             self._add("transfer_path", {"transfer_id": self.id, "ordinal": ordinal, **path})
             there, back = ip_bytes(carried + resent)
-            self.usage(key.line_id, *((there, back) if direction == "out" else (back, there)))
+            away, here = used.get(key.line_id, (0, 0))
+            used[key.line_id] = (away + there, here + back) if direction == "out" else (away + back, here + there)
+        self.used(used, report["elapsed_s"])
         return self.id
 
     def forecast(
@@ -144,14 +149,36 @@ class Act:
             self._add("forecast_path", {"forecast_id": self.id, "ordinal": ordinal, **path})
         return self.id
 
-    def usage(self, line_id: str, out: int, back: int, source: str = "pathcast", hour_us: int | None = None) -> None:
-        """What a line carried [IP byte] in the hour that begins at `hour_us`, or in this one, by who has counted it."""
-        if not out and not back:
-            return
-        hour = self.at.utc_us // _HOUR_US * _HOUR_US if hour_us is None else hour_us
-        row = {"line": self.line(line_id), "hour_us": hour, "source": source, "bytes_out": out, "bytes_in": back}
-        number = len(self.rows.get("usage", ()))
-        self._add("usage", {"id": digest("usage", self.id, str(number)), **row, "at_us": self.at.utc_us})
+    def used(self, bytes: Mapping[str, tuple[int, int]], elapsed_s: float) -> None:
+        """What lines carried out and in [IP byte], in so long from this moment on."""
+        for line_id, (out, back) in bytes.items():
+            self.usage(line_id, out, back, elapsed_s=elapsed_s)
+
+    def usage(
+        self,
+        line_id: str,
+        out: int,
+        back: int,
+        source: str = "pathcast",
+        hour_us: int | None = None,
+        elapsed_s: float = 0.0,
+    ) -> None:
+        """What a line carried [IP byte] in the hour that begins at `hour_us`, or in so long from this moment on, evenly
+        then, by who has counted it."""
+        begin_us, end_us = self.at.utc_us, self.at.utc_us + round(max(0.0, elapsed_s) * 1e6)
+        before = 0, 0
+        for hour, until_us in _hours(begin_us, end_us) if hour_us is None else [(hour_us, end_us)]:
+            upto = out, back
+            if until_us < end_us:
+                share = (until_us - begin_us) / (end_us - begin_us)
+                upto = round(share * out), round(share * back)
+            part, before = (upto[0] - before[0], upto[1] - before[1]), upto
+            if not any(part):
+                continue
+            row = {"line": self.line(line_id), "hour_us": hour, "source": source}
+            row |= {"bytes_out": part[0], "bytes_in": part[1], "at_us": self.at.utc_us}
+            number = len(self.rows.get("usage", ()))
+            self._add("usage", {"id": digest("usage", self.id, str(number)), **row})
 
     def event(
         self, kind: str, text: str, key: PathKey | None = None, line_id: str | None = None, about: Any = None
@@ -187,6 +214,22 @@ class Act:
         if all(one["id"] != id for one in self.rows.get(table, ())):
             self._add(table, row)
         return id
+
+
+def _hours(begin_us: int, end_us: int) -> Iterator[tuple[int, int]]:
+    """The hours from then to then: when each begins, and until when it counts. They are those of the machine's zone, as
+    its days are: none is of two days."""
+    tz = zone()
+
+    def hour(at_us: int) -> int:
+        off_us = (datetime.fromtimestamp(at_us / 1e6, tz).utcoffset() or timedelta()) // timedelta(microseconds=1)
+        return at_us - (at_us + off_us) % _HOUR_US
+
+    at_us = hour(begin_us)
+    while (following_us := hour(at_us + _HOUR_US)) < end_us:
+        yield at_us, following_us
+        at_us = following_us
+    yield at_us, end_us
 
 
 def _graphed(knowledge: Mapping[str, Any], path: Mapping[str, Any]) -> dict[str, float | None]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from pathcast.history.alerts import last_told
 from pathcast.history.browse import Browser
+from pathcast.history.clock import iso
 from pathcast.history.identity import PathKey
 from pathcast.history.journal import Journal
 from pathcast.history.testing import KEY1, KEY2, KEYS, forecast, measure, measured, origin, sent, transfer
@@ -230,6 +233,36 @@ def test_usage_is_booked_by_line_and_hour(journal, reader, at):
     more, less = ip_bytes(1_001_000)
     assert sorted(booked.values()) == [(50_000, 50_000), (there, back), (50_000 + more, 50_000 + less)]
     assert len(reader().usage(["dsl"])) == 1
+
+
+def test_what_takes_longer_is_booked_over_the_hours_that_it_took(journal, reader, at):
+    hour = at().utc_us // 3_600_000_000 * 3_600_000_000
+    at.is_set((hour - at().utc_us) / 1e6 + 1800)
+    act = journal.act(origin())
+    # half an hour, an hour, and half an hour, over one path of two and back again
+    act.transfer({**sent(), "elapsed_s": 7200.0}, [(KEYS["path1"], "path1", 8_000_001, 0)] * 2)
+    act.measurement({**measured(), "elapsed_s": 3600.0}, KEYS, ("out", "in"))
+    journal.add(act)
+    found = reader().usage()
+    assert [of.at for of in found] == [iso(hour + hours * 3_600_000_000) for hours in range(3)]
+    there, back = ip_bytes(8_000_001)
+    assert (sum(of.bytes_out for of in found), sum(of.bytes_in for of in found)) == (
+        2 * there + 50_000,
+        2 * back + 50_000,
+    )
+    of_transfer = [of.bytes_out - probes for of, probes in zip(found, (25_000, 25_000, 0), strict=True)]
+    assert of_transfer == pytest.approx([there / 2, there, there / 2], abs=2)
+    # however many paths of a line, an hour has one row of all of them, but of a measurement two
+    assert len(act.rows["usage"]) == 3 + 2 * 2
+
+
+@pytest.mark.parametrize(("name", "minutes"), [("Asia/Kolkata", 30), ("Asia/Kathmandu", 15), ("Europe/Berlin", 0)])
+def test_hours_of_usage_are_the_machines(journal, reader, at, monkeypatch, name, minutes):
+    """Else those in which its days begin would be of both."""
+    monkeypatch.setattr("pathcast.history.rows.zone", lambda: ZoneInfo(name))
+    transfer(journal)
+    [found] = reader().usage()
+    assert datetime.fromisoformat(found.at).minute == minutes
 
 
 def test_a_path_that_is_down_is_remembered(journal, reader):

@@ -1,10 +1,10 @@
 """What each line carried, by day, from its interface's counters: a small file in the state directory.
 
 Counters are looked at whenever a command uses the lines, and when a run over them ends. What passed between two looks
-is spread evenly over the days between. After a reboot, or where the device was made anew, its new counters have what
-passed since then; what passed before that and after the last look is not known. Counted is what the device carried both
-ways, whoever sent it: that is what a provider counts too, give or take headers below IP. Days are those of the
-machine's zone, so that a cap is the same for every command.
+is spread evenly over the days between, however the clock was set. After a reboot, or where the device was made anew,
+its new counters have what passed since then; what passed before that and after the last look is not known. Counted is
+what the device carried both ways, whoever sent it: that is what a provider counts too, give or take headers below IP.
+Days are those of the machine's zone, so that a cap is the same for every command.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ from pathcast.runtime.state import await_lock
 from pathcast.say import say
 from pathcast.zone import zone
 
-# days that are kept
-KEPT = 400
+# days that are kept; a pace is of the period, and of so many days at least, where they were counted
+KEPT, _PACE_DAYS = 400, 7
+# what is looked at for less is no pace [s, part of the period]
+_LEAST_S, _LEAST_PART = 3600.0, 1 / 30
 # two zones are no further apart: older books have days of whichever one a command was told
 _APART = timedelta(days=2)
 # counters that were read within this time have all [s]
@@ -46,7 +48,8 @@ class Account:
     since: the first day of it that was counted; None: nothing was, and bytes are at most pathcast's own. begin, end:
     its first and last day. full: the day on which the cap is reached at this pace, within the period. by_end: what it
     will have carried by then. own: of the bytes those that no counter has, only pathcast's own records. counted: False
-    where no counter has what passes now.
+    where no counter has what passes now. paced: the day since which its pace is taken, and the bytes since then; None:
+    it has none yet.
     """
 
     line: str
@@ -59,6 +62,7 @@ class Account:
     by_end: int | None = None
     own: int = 0
     counted: bool = True
+    paced: tuple[date, int] | None = None
 
     def sentence(self) -> str:
         """For people: `412 GB of 1 TB, full on the 19th at this pace`."""
@@ -164,17 +168,24 @@ def account(line: Line, at: datetime, own: Callable[[Beyond], int] = lambda _: 0
     beyond = _beyond(book, begin, at.timestamp())
     more = 0 if beyond is None else own(beyond)
     total, since = sum(now.values()) + more, min(today, *now)
-    passed = (at.timestamp() - _begin(since, at.tzinfo)) / 86_400
-    left = (_begin(end + timedelta(days=1), at.tzinfo) - at.timestamp()) / 86_400
-    # a few minutes are no pace; of the first day nobody knows when counting began
-    begun_today = begin < since == today
-    pace = total / passed if passed > 1 / 24 and not begun_today else None
+    after = _begin(end + timedelta(days=1), at.tzinfo)
+    left = (after - at.timestamp()) / 86_400
+    first = since
+    while (today - first).days < _PACE_DAYS and first - timedelta(days=1) in days:
+        first -= timedelta(days=1)
+    passed_s = at.timestamp() - _begin(first, at.tzinfo)
+    paced = None
+    if passed_s >= max(_LEAST_S, _LEAST_PART * (after - _begin(begin, at.tzinfo))):
+        paced = first, total + sum(count for day, count in days.items() if first <= day < begin)
     full = by_end = None
-    if pace is not None:
+    # of the first day nobody knows when counting began
+    if paced is not None and not begin < first == today:
+        pace = paced[1] / passed_s * 86_400
         by_end = round(total + pace * left)
         if line.cap is not None and total < line.cap.bytes <= by_end:
             full = (at + timedelta(days=(line.cap.bytes - total) / pace)).date()
-    return Account(line.name, total, since, begin, end, line.cap, full, by_end, more, beyond is None or not beyond.told)
+    counted = beyond is None or not beyond.told
+    return Account(line.name, total, since, begin, end, line.cap, full, by_end, more, counted, paced)
 
 
 def _beyond(book: Mapping[str, Any], begin: date, now: float) -> Beyond | None:
@@ -207,11 +218,19 @@ def _device(line: Line, found: list[here.Address]) -> str | None:
 
 def _counters(device: str, counted: tuple[int, int]) -> dict[str, Any] | None:
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        about = {"device": device, "index": socket.if_nametoindex(device), "boot": boot}
+        about = {"device": device, "index": socket.if_nametoindex(device), "boot": _boot(), "boottime": _boottime()}
     except OSError:  # it is gone meanwhile
         return None
     return {**about, "rx": counted[0], "tx": counted[1]}
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def _boottime() -> float:
+    """Since the boot [s], by a clock that nobody sets."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def _book(book: dict[str, Any], seen: dict[str, Any], now: float) -> None:
@@ -220,13 +239,28 @@ def _book(book: dict[str, Any], seen: dict[str, Any], now: float) -> None:
     tz = zone()
     passed = _passed(last, seen)
     if last is not None and passed is not None:
-        # where the clock was set back nobody knows when they passed
-        _spread(days, passed, min(last["at"], now), now, tz)
+        since = _since(last, seen, now)
+        if last["at"] < since:
+            _spread(days, 0, last["at"], since, tz)  # counted, too: nothing passed
+        _spread(days, passed, since, now, tz)
     else:
         days.setdefault(_day(now, tz).isoformat(), 0)  # from here on it is counted
     for day in sorted(days)[:-KEPT]:
         del days[day]
     book["last"] = {**seen, "at": now}
+
+
+def _since(last: Mapping[str, Any], seen: Mapping[str, Any], now: float) -> float:
+    """From when on that passed, by the clock as it is now."""
+    # without the time since boot nobody knows when, where the clock was set back
+    by_clock: float = min(last["at"], now)
+    if "boottime" not in seen:
+        return by_clock
+    if last.get("boot") != seen["boot"]:  # after it, not while the machine was off
+        return min(now, max(by_clock, now - float(seen["boottime"])))
+    if "boottime" not in last:
+        return by_clock
+    return now - max(0.0, float(seen["boottime"] - last["boottime"]))
 
 
 def _passed(last: Mapping[str, Any] | None, seen: Mapping[str, Any]) -> int | None:
@@ -331,7 +365,8 @@ def _is_book(book: Any) -> bool:
             date.fromisoformat(day)
             if type(count) is not int or count < 0:
                 return False
-        numbers = last is None or all(math.isfinite(last[name] + 0) for name in ("rx", "tx", "at", "index"))
+        names = ("rx", "tx", "at", "index", *(("boottime",) if last and "boottime" in last else ()))
+        numbers = last is None or all(math.isfinite(last[name] + 0) for name in names)
         told = book.get("told")
         if told is not None:
             date.fromisoformat(told["since"])

@@ -20,6 +20,7 @@ from pathcast.lines.config import Cap, Line
 from pathcast.runtime import state
 
 GB = 10**9
+BOOT = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 # of /proc/net/dev
 HEAD = "Inter-|   Receive |  Transmit\n face |bytes    packets\n    lo:       5       1  0  0  0  0  0  0        5\n"
 
@@ -33,8 +34,11 @@ def device(tmp_path, monkeypatch):
     monkeypatch.setattr(counters, "FILE", tmp_path / "dev")
     monkeypatch.setattr(socket, "if_nametoindex", {"eth1": 7}.__getitem__)
 
-    def look(line, at, rx, tx=0):
+    def look(line, at, rx, tx=0, boottime=None):
         counters.FILE.write_text(f"{HEAD}  eth1:{rx} 1 0 0 0 0 0 0 {tx} 1 0 0 0 0 0 0\n")
+        # the clock was not set since the boot, unless the test says so
+        passed_s = at.timestamp() - BOOT if boottime is None else boottime
+        monkeypatch.setattr(carried, "_boottime", lambda: passed_s)
         return carried.look({line.name: line}, at.timestamp())
 
     return look
@@ -90,6 +94,25 @@ def test_the_first_day_has_no_pace_where_counting_began_in_it(device):
     assert (found.full, found.by_end) == (None, None)
     assert found.sentence() == "9 GB of 1 TB (counted since 2026-11-20)"
     assert carried.account(CABLE, at(21, 1)).by_end is not None
+
+
+def test_a_period_that_is_young_has_the_pace_of_the_week(device):
+    device(CABLE, at(20, month=10), 0)
+    device(CABLE, at(31, month=10), 110 * GB)
+    device(CABLE, at(1), 120 * GB)
+    device(CABLE, at(1, 2), 125 * GB)
+    found = carried.account(CABLE, at(1, 2))
+    # seven days of 10 GB, and 5 of this one
+    assert (found.bytes, found.paced) == (5 * GB, (date(2026, 10, 25), 75 * GB))
+    assert found.by_end == pytest.approx((5 + 75 / (7 + 1 / 12) * (30 - 1 / 12)) * GB)
+    device(CABLE, at(12), 235 * GB)
+    found = carried.account(CABLE, at(12))
+    assert found.paced == (found.begin, found.bytes)
+    # days that nobody counted are not taken for idle ones
+    book = json.loads(carried.file().read_text())
+    del book["cable"]["days"]["2026-10-30"]
+    carried.file().write_text(json.dumps(book))
+    assert carried.account(CABLE, at(2)).paced[0] == date(2026, 10, 31)
 
 
 def test_what_passed_between_two_looks_is_spread_over_the_days_between(device):
@@ -248,12 +271,57 @@ def test_a_clock_that_is_set_back_loses_no_bytes(device):
     assert carried.account(CABLE, at(9, 13)).bytes == 12 * GB
 
 
+HOUR_S = 3600.0
+
+
+def test_a_clock_that_is_set_forward_takes_no_bytes_out_of_their_day(device):
+    """A host without a clock of its own boots in the past, and is told the time while a job runs."""
+    device(CABLE, at(1), 0, boottime=60.0)
+    device(CABLE, at(21, 12), 100 * GB, boottime=60.0 + 2 * HOUR_S)
+    assert days() == {"2026-11-21": 100 * GB}
+    # back again: it was in these two hours, whatever the clock said
+    device(CABLE, at(9, 1), 106 * GB, boottime=60.0 + 4 * HOUR_S)
+    assert days() == {"2026-11-08": 3 * GB, "2026-11-09": 3 * GB, "2026-11-21": 100 * GB}
+
+
+def test_what_passed_since_a_boot_passed_after_it(device, monkeypatch):
+    boots = iter(["one", "two", "three"])
+    boot = next(boots)
+    monkeypatch.setattr(carried, "_boot", lambda: boot)
+    device(CABLE, at(1), 0)
+    boot = next(boots)
+    # it was off for twenty days
+    device(CABLE, at(21, 12), 100 * GB, boottime=2 * HOUR_S)
+    assert days() == {"2026-11-21": 100 * GB}
+    assert carried.account(CABLE, at(21, 12)).since == date(2026, 11, 1)
+    # nor before the last look, whatever the time since boot
+    boot = next(boots)
+    device(CABLE, at(22, 12), 2 * GB, boottime=9 * 24 * HOUR_S)
+    assert days() == {"2026-11-21": 101 * GB, "2026-11-22": GB}
+
+
+def test_books_of_before_are_read_without_the_time_since_boot(device):
+    device(CABLE, at(1), 0)
+    books = json.loads(carried.file().read_text())
+    del books["cable"]["last"]["boottime"]
+    carried.file().write_text(json.dumps(books))
+    device(CABLE, at(3), 4 * GB, boottime=0.0)
+    assert days() == {"2026-11-01": 2 * GB, "2026-11-02": 2 * GB}
+    assert json.loads(carried.file().read_text())["cable"]["last"]["boottime"] == 0.0
+
+
+def days():
+    return {day: count for day, count in json.loads(carried.file().read_text())["cable"]["days"].items() if count}
+
+
 @pytest.mark.parametrize(
     "broken",
     [
         *("7", "[]", '{"days": []}', '{"days": {"x": 1}}', '{"days": {"2026-11-01": "x"}}', "null"),
         *('{"days": {"2026-11-01": -5}}', '{"last": 7}', '{"last": {}}', '{"corrections": "x"}'),
         '{"last": {"rx": 1, "tx": 1, "index": 7, "at": NaN}}',
+        '{"last": {"rx": 1, "tx": 1, "index": 7, "at": 1, "boottime": "x"}}',
+        '{"last": {"rx": 1, "tx": 1, "index": 7, "at": 1, "boottime": NaN}}',
         *('{"told": 7}', '{"told": {"at": 1, "own": -1, "since": "2026-11-01"}}'),
         *('{"told": {"at": NaN, "own": 1, "since": "2026-11-01"}}', '{"told": {"at": 1, "own": 1, "since": "x"}}'),
     ],

@@ -95,6 +95,7 @@ class Course:
         self._wait: Wait | None = None
         self._dead: dict[str, float] = {}
         self._new: dict[str, LineTerms] = {}
+        self._further: dict[str, LineTerms] = {}
         self._rates: dict[str, float] = {}
         self._used_s: dict[str, float] = {}
         # how fast each is when it is used, IP bits, at most: what is dropped near its bound does not come back for that
@@ -170,6 +171,10 @@ class Course:
         """Their user has changed what these may be used for, from the next look on; `most_bytes` stays."""
         self._new.update(lines)
 
+    def further(self, lines: Mapping[str, LineTerms]) -> None:
+        """The same terms, told anew: they reach further."""
+        self._further.update(lines)
+
     def stepped(self, by_s: float, deadline: bool) -> None:
         """The clock was set: what is by the clock comes so much sooner [s], and so does the deadline if it is."""
 
@@ -231,10 +236,11 @@ class Course:
         )
 
     def _renews(self) -> bool:
-        """Takes the new terms of lines, whose times count from now on."""
+        """Takes what it was told of lines, whose times count from now on: whether terms are new."""
+        now_s = self._at_s
         renewed = {name: of for name, of in self._new.items() if name in self._terms}
-        for name, of in renewed.items():
-            now_s = self._at_s
+        told = {name: of for name, of in (self._further | renewed).items() if name in self._terms}
+        for name, of in told.items():
             self._paid[name] = self._cost(name, self._seen.wire), self._seen.wire.get(name, 0)
             hours = of.hours and tuple((begin + now_s, end + now_s) for begin, end in of.hours)
             periods = tuple(replace(p, begin_s=p.begin_s + now_s, end_s=p.end_s + now_s) for p in of.allowances)
@@ -242,12 +248,14 @@ class Course:
             self._terms[name] = replace(of, hours=hours, allowances=periods, most_bytes=most)
             self._began = {key: bytes for key, bytes in self._began.items() if key[0] != name}
             self._from_s[name] = now_s
+            if name not in renewed:
+                continue
             self._held.pop(name, None)
             if name not in (self._way.lines if self._way else ()) and self._dead.pop(name, None) is not None:
                 self._moved_s[name] = now_s
             left = f": {size(max(periods[0].bytes, 0))} of its cap are left" if periods else ""
             self._said.append(f"{name} has new terms{left}")
-        self._new = {}
+        self._new, self._further = {}, {}
         return bool(renewed)
 
     def _periods(self) -> None:
@@ -292,7 +300,7 @@ class Course:
                     max(0, (self._left(name, p) if p.begin_s <= now_s else p.bytes) - margin),
                 )
                 for p in line.allowances
-                if p.end_s > now_s
+                if p.end_s > now_s or not line.told(now_s)
             )
             hours = line.hours and tuple((max(b - now_s, 0.0), e - now_s) for b, e in line.hours if e > now_s)
             most = line.most_bytes
@@ -366,6 +374,8 @@ class Course:
         line, margin = self._terms[name], self._margin(name)
         if any(p.begin_s <= self._at_s < p.end_s and self._left(name, p) <= margin for p in line.allowances):
             return "its cap is reached"
+        if not line.told(self._at_s):
+            return "its cap is known no further"
         return self._spent_of(name)
 
     def _spent_of(self, name: str) -> str | None:
@@ -393,6 +403,8 @@ class Course:
         """Until the first of its bounds that holds now [byte]."""
         line = self._terms[name]
         left = [self._left(name, p) for p in line.allowances if p.begin_s <= self._at_s < p.end_s]
+        if not line.told(self._at_s):
+            left.append(0)
         if line.most_bytes is not None:
             left.append(line.most_bytes - self._seen.wire.get(name, 0))
         return min(left, default=math.inf)

@@ -98,7 +98,7 @@ class _Program:
             (at, way)
             for at, stretch in enumerate(self.stretches)
             for way in self.ways
-            if all(lines[name].open(*stretch) for name in way.lines)
+            if all(lines[name].open(*stretch) and lines[name].told(stretch[0]) for name in way.lines)
         ]
         # seconds for all of the job
         self.whole_s = [wish.size_bytes * 8 / _rate(way, wish, level) for _, way in self.cells]

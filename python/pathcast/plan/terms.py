@@ -64,6 +64,10 @@ class LineTerms:
         """Whether it may be used all that time."""
         return self.hours is None or any(begin <= begin_s and end_s <= end for begin, end in self.hours)
 
+    def told(self, at_s: float) -> bool:
+        """Whether its cap, if it has one, is known then: beyond its last period nothing is allowed."""
+        return not self.allowances or any(at_s < period.end_s for period in self.allowances)
+
 
 @dataclass(frozen=True)
 class Way:

@@ -458,6 +458,29 @@ def test_a_cap_of_which_others_need_more_than_is_left_leaves_nothing():
     assert "cable has new terms: 0 B of its cap are left" in step.said
 
 
+def test_beyond_the_last_period_a_line_is_closed_unless_its_terms_are_told_further():
+    lines = {**LINES, "cable": replace(LINES["cable"], allowances=cap(900 * MB, end_s=100.0))}
+    course = Course(WAYS, lines, Wish(9000 * MB))
+    steps, _, told, _ = run(course, 9000 * MB, 120)
+    assert {step.lines for at_s, step in steps if 2 <= at_s < 100} == {("dsl", "cable")}
+    assert {step.lines for at_s, step in steps if at_s >= 100} == {("dsl",)}
+    assert told == [(100.0, "cable is dropped: its cap is known no further")]
+
+
+def test_terms_that_are_told_further_are_no_news():
+    lines = {**LINES, "cable": replace(LINES["cable"], allowances=cap(900 * MB, end_s=100.0))}
+    course, said = Course(WAYS, lines, Wish(9000 * MB)), []
+    step, carried = course.first(), {"dsl": 0, "cable": 0}
+    for at_s in range(1, 200):
+        if at_s == 50:
+            course.further({"cable": replace(lines["cable"], allowances=cap(80 * MB)), "fibre": LineTerms("fibre")})
+        carried |= {name: carried[name] + MB for name in step.lines}
+        step = course.look(float(at_s), Seen(dict(carried), dict(carried)))
+        said += [(at_s, one) for one in step.said]
+    [(at_s, why)] = said
+    assert (115 < at_s < 130, why) == (True, "cable is dropped: its cap is reached")
+
+
 @pytest.mark.parametrize(("price", "used"), [(5e-6, {"dsl", "cable"}), (10.0, {"dsl"})])
 def test_a_price_that_is_changed_is_not_that_of_what_was_sent_before(price, used):
     """Of 100 that may be spent 25 are, at 1 for a MB: at five times as much 15 MB are left, and not less than none."""

@@ -92,6 +92,16 @@ def test_a_cap_gives_again_after_its_reset():
     assert made.duration_s.value == pytest.approx(10 * HOUR + 3e9 * 8 / 16e6, rel=1e-5)
 
 
+def test_beyond_the_last_period_that_is_known_nothing_is_allowed():
+    periods = (Allowance(0, 10 * HOUR, 2 * GB), Allowance(10 * HOUR, 20 * HOUR, 3 * GB))
+    made = plan([CABLE], terms(cable={"allowances": periods}), Wish(20 * GB, 40 * HOUR))
+    assert (made.fits, made.carried_bytes) == ("no", pytest.approx(5 * GB, rel=1e-6))
+    # another line goes on
+    made = plan(WAYS, terms(cable={"allowances": periods}), Wish(20 * GB, 40 * HOUR))
+    assert made.fits == "yes"
+    assert {tuple(stage.lines) for stage in made.stages if stage.end_s > 20 * HOUR} <= {("dsl",)}
+
+
 def test_what_is_left_of_a_cap_where_the_plan_goes_on_over_its_reset():
     """7.2 GB in the first hour, and what is left of the job after it, in one stage."""
     periods = (Allowance(0, HOUR, 8 * GB), Allowance(HOUR, 1e9, 100 * GB))

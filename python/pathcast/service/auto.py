@@ -32,8 +32,9 @@ STEP_S = 2.0
 class Auto:
     """course: decides. addresses: of every line those of this host. say: for people, who hear of progress every
     `tell_s`. counted: what the lines' devices have carried since the start, of everybody. dated: whether the deadline
-    is by the wall clock. changed: new terms of lines, told what the job has carried over each [byte]. stepped: hears
-    that the clock was set. found: the addresses that lines have now, as `addresses`, where they may be others."""
+    is by the wall clock. changed: new terms of lines, told what the job has carried over each [byte]; further: those
+    that were to end, told anew. stepped: hears that the clock was set. found: the addresses that lines have now, as
+    `addresses`, where they may be others."""
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class Auto:
         changed: Callable[[Mapping[str, int]], Mapping[str, LineTerms]] = lambda _: {},
         stepped: Callable[[], object] = lambda: None,
         found: Callable[[], Mapping[str, Sequence[str]]] = dict,
+        further: Callable[[Mapping[str, int]], Mapping[str, LineTerms]] = lambda _: {},
     ) -> None:
         self._course, self.controls, self._find = course, controls, found
         self._addresses = {line: [*of] for line, of in addresses.items()}
@@ -59,7 +61,7 @@ class Auto:
         self._max_rate_bps, self._say, self._tell_s = max_rate_bps, say, tell_s
         self._count, self._clock = counted, clock
         self._dated, self._wall, self._changed = dated, wall, changed
-        self._stepped = stepped
+        self._stepped, self._further = stepped, further
         self._off_s = wall() - clock()
         self.step: Step = course.first()
         self.steps: list[dict[str, Any]] = []
@@ -151,6 +153,7 @@ class Auto:
         self._look_for(now_s, {path["local"] for path in seen["paths"]})
         passed = self._seen(seen["paths"])
         try:
+            self._course.further(self._further(passed.wire))
             self._course.renewed(self._changed(passed.wire))
         except PathcastError as error:  # it goes on by what it knows
             self._say(f"{error.message}: the lines' terms stay as they were")

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 
 from pathcast.errors import PathcastError
 from pathcast.lines import carried, config, counters, here
 from pathcast.lines.config import Line
 from pathcast.plan.hours import allowances, open_hours
+from pathcast.plan.hours import since as seconds_to
 from pathcast.plan.program import HORIZON_S
 from pathcast.plan.terms import Allowance, LineTerms
-from pathcast.zone import zone
+from pathcast.zone import local, zone
 
-# less says nothing of what others send over a line [s]
-_LEAST_S = 3600.0
+# hours are told no further, as every one of them makes a plan slower [s], and of a cap no more periods
+_HOURS_S, _PERIODS = 366 * 86_400.0, 400
+# who runs for long is told anew so often [s]
+_FURTHER_S = 7 * 86_400.0
+# of so many days is kept what had been carried when each began: no period is longer, nor what a pace is taken from
+_DAYS = 62
 
 
 def terms(
@@ -26,23 +33,52 @@ def terms(
     now: datetime,
     own: Mapping[str, int] | None = None,
     told: Mapping[str, int] | None = None,
+    before: Callable[[str, date], int] = lambda *_: 0,
+    reach_s: float = HORIZON_S,
 ) -> dict[str, LineTerms]:
     """Of every name; one without a line in the user's file is free of all terms but `most` [byte]. own: what pathcast
-    carries of what is not in the history yet [byte]; told: what of that is in the provider's figure. Hours and days are
-    those of the machine, whoever asks."""
+    carries of what is not in the history yet [byte]; told: what of that is in the provider's figure; before: what of
+    it had passed over a line when a day began. reach_s: how far ahead hours and caps are told. Hours and days are those
+    of the machine, whoever asks."""
     now = now.astimezone(zone())
     with suppress(OSError):  # who may not write the books may read them
         carried.look(lines, now.timestamp())
     own, told = own or {}, told or {}
-    return {
-        name: _terms(name, lines.get(name), most.get(name), now, own.get(name, 0), told.get(name, 0)) for name in names
-    }
+
+    def of(name: str) -> LineTerms:
+        mine = Own(own.get(name, 0), told.get(name, 0), partial(before, name))
+        return _terms(name, lines.get(name), most.get(name), now, mine, reach_s)
+
+    return {name: of(name) for name in names}
+
+
+@dataclass(frozen=True)
+class Own:
+    """What pathcast carries over a line and is not in the history yet [byte]. told: of that what is in the provider's
+    figure. before: what had passed when a day began."""
+
+    bytes: int
+    told: int
+    before: Callable[[date], int]
+
+    def since(self, day: date) -> int:
+        return max(0, self.bytes - self.before(day))
+
+    def told_since(self, day: date) -> int:
+        return max(0, self.told - self.before(day))
 
 
 class Changes:
-    """What its user changes of lines while a job runs over them. say: hears of lines that are no more."""
+    """What its user changes of lines while a job runs over them. say: hears of lines that are no more. reach_s: as of
+    `terms`."""
 
-    def __init__(self, lines: Mapping[str, Line], say: Callable[[str], object] = lambda _: None) -> None:
+    def __init__(
+        self,
+        lines: Mapping[str, Line],
+        say: Callable[[str], object] = lambda _: None,
+        reach_s: float = HORIZON_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._stamp: object = self._stamped()
         self._say = say
         self._lines, self._corrections = dict(lines), self._corrected(lines)
@@ -50,15 +86,30 @@ class Changes:
         # what the job had carried when the provider's figure was told
         self._told: dict[str, int] = {}
         self._clock_set = False
+        self._reach_s, self._clock = reach_s, clock
+        self._due_s = clock() + _FURTHER_S
+        # what the job had carried when each day began
+        self._days: dict[date, Mapping[str, int]] = {local().date(): {}}
 
     def stepped(self) -> None:
         """The clock was set: the next look tells hours and caps anew."""
         self._stamp, self._clock_set = None, True
+        self._due_s = self._clock()
+
+    def further(self, own: Mapping[str, int]) -> dict[str, LineTerms]:
+        """Now and then hours and caps anew, long before what was told of them ends; also of a line that is no more.
+        own: what the job has carried [byte]."""
+        self._day(own)
+        if self._clock() < self._due_s:
+            return {}
+        self._due_s = self._clock() + _FURTHER_S
+        return self._told_anew([name for name, line in self._lines.items() if line.cap is not None or line.use], own)
 
     def look(self, own: Mapping[str, int]) -> dict[str, LineTerms]:
         """New terms from now on, of lines that changed since the last look; a line that is no more keeps its own, so
         that no cap is lost by a slip. own: what the job has carried [byte]. Raises PathcastError once where the file
         is wrong now."""
+        self._day(own)
         if (stamp := self._stamped()) == self._stamp:
             return {}
         self._stamp = stamp
@@ -80,7 +131,26 @@ class Changes:
         self._told |= {name: own.get(name, 0) for name in lines if corrections.get(name) != self._corrections.get(name)}
         self._lines |= lines
         self._corrections |= corrections
-        return terms(other, lines, {}, datetime.now(UTC), own, self._told) if other else {}
+        return self._told_anew(other, own)
+
+    def _told_anew(self, names: list[str], own: Mapping[str, int]) -> dict[str, LineTerms]:
+        if not names:
+            return {}
+        return terms(names, self._lines, {}, datetime.now(UTC), own, self._told, self._before, self._reach_s)
+
+    def _day(self, own: Mapping[str, int]) -> None:
+        """A new day may be one of a new period: what passed until then is not to be spread over both."""
+        if (today := local().date()) in self._days:
+            return
+        with suppress(OSError, PathcastError):
+            carried.look(self._lines)
+        self._days[today] = dict(own)
+        for day in sorted(self._days)[:-_DAYS]:
+            del self._days[day]
+
+    def _before(self, name: str, day: date) -> int:
+        known = [of for of in self._days if of <= day]
+        return self._days[max(known)].get(name, 0) if known else 0
 
     def _stamped(self) -> object:
         return config.stamp(), config.stamp_of(carried.file())
@@ -132,33 +202,33 @@ def room(names: Iterable[str], lines: Mapping[str, Line], now: datetime) -> dict
     }
 
 
-def _terms(name: str, line: Line | None, most: int | None, now: datetime, own: int, told: int) -> LineTerms:
+def _terms(name: str, line: Line | None, most: int | None, now: datetime, own: Own, reach_s: float) -> LineTerms:
     if line is None:
         return LineTerms(name, most_bytes=most)
     periods: tuple[Allowance, ...] = ()
     if line.cap is not None:
         found = account(line, now)
-        begins, last = [], now.date() + timedelta(seconds=HORIZON_S)
+        begins: list[date] = []
         day = found.end + timedelta(days=1)
-        while day <= last:
+        while (end_s := seconds_to(now, day, 0)) < reach_s and len(begins) < _PERIODS:
             begins.append(day)
             day = carried.period(line.cap, day)[1] + timedelta(days=1)
-        booked = own if found.counted else told
-        left = line.cap.bytes - found.bytes - max(0, own - booked)
-        periods = allowances(left, line.cap.bytes, begins, now, HORIZON_S, _others_bps(line, found, now, booked))
-    hours = open_hours(line.use, now, HORIZON_S) if line.use else None
+        booked = own.since if found.counted else own.told_since
+        left = line.cap.bytes - found.bytes - max(0, own.since(found.begin) - booked(found.begin))
+        others_bps = _others_bps(line, found, now, booked)
+        periods = allowances(left, line.cap.bytes, begins, now, min(reach_s, end_s), others_bps)
+    hours = open_hours(line.use, now, min(reach_s, _HOURS_S)) if line.use else None
     return LineTerms(name, hours, periods, most, line.price or 0.0, line.prefer)
 
 
-def _others_bps(line: Line, found: carried.Account, now: datetime, own: int) -> float:
-    """What passes over a line in this period beside what pathcast itself carried [bit/s], on average. own: of what is
-    booked that which no history has yet [byte]."""
-    if found.since is None:
+def _others_bps(line: Line, found: carried.Account, now: datetime, own: Callable[[date], int]) -> float:
+    """What passes over a line at its pace beside what pathcast itself carried [bit/s], on average. own: of what is
+    booked since a day that which no history has yet [byte]."""
+    if found.paced is None:
         return 0.0
-    passed_s = now.timestamp() - datetime.combine(found.since, datetime.min.time(), now.tzinfo).timestamp()
-    if passed_s < _LEAST_S:
-        return 0.0
-    return max(0, found.bytes - (own_bytes(line, found.since) or 0) - own) * 8 / passed_s
+    first, bytes = found.paced
+    passed_s = now.timestamp() - datetime.combine(first, datetime.min.time(), now.tzinfo).timestamp()
+    return max(0, bytes - (own_bytes(line, first) or 0) - own(first)) * 8 / passed_s
 
 
 def passing(lines: Mapping[str, Line]) -> Callable[[], dict[str, int]]:

@@ -143,6 +143,26 @@ def test_hours_are_by_the_clock_as_it_is_now():
     assert set(running.told[-1][1]) == {"192.0.2.1", "192.0.2.2", "2001:db8::2"}
 
 
+def test_terms_that_would_end_are_told_further_without_a_word():
+    told = []
+
+    def further(carried):
+        told.append(carried)
+        return {"cable": LineTerms("cable", allowances=(Allowance(0.0, 1e9, 90 * MB),))} if len(told) == 2 else {}
+
+    terms = {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", allowances=(Allowance(0.0, 3.0, 90 * MB),))}
+    course = Course(guessed(["dsl", "cable"], {False: "lia"}, {}), terms, Wish(1), sized=False)
+    said, now = [], [0.0]
+    clock = lambda: now[0]  # noqa: E731
+    made = Auto(course, ADDRESSES, ("lia",), None, said.append, 1e9, dict, clock, wall=clock, further=further)
+    running = Running()
+    for now[0] in (1.0, 2.0, 3.0, 4.0):
+        running.sent["192.0.2.2"] += MB
+        made.look(running, now[0])
+    assert told[0]["cable"] > MB
+    assert (said, set(made.step.lines)) == ([], {"dsl", "cable"})
+
+
 def test_terms_are_asked_for_anew_where_the_clock_was_set():
     asked, off = [], [0.0]
     known = {"dsl": LineTerms("dsl"), "cable": LineTerms("cable", hours=((0.0, 1800.0),))}

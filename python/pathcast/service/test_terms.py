@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -73,6 +74,83 @@ def test_what_the_job_itself_has_carried_is_not_taken_for_that_of_others(file):
     carried.correct(line, 4 * GB, datetime.now())
     left = changes.look({"cable": 4 * GB})["cable"].allowances[0].bytes
     assert left == 6 * GB
+
+
+DAY_S = 86_400.0
+
+
+def test_hours_and_caps_are_told_as_far_as_is_asked_but_not_without_an_end(file):
+    edit.change(file, "cable", {"cap": "1TB/month"})
+    edit.change(file, "dsl", {"use": "22:00-06:00", "cap": "1GB/day"})
+    now = datetime(2026, 11, 1, tzinfo=UTC)
+    known = config.load()
+    near = terms(known, known, {}, now)
+    assert (near["cable"].allowances[-1].end_s, near["dsl"].hours[-1][1]) == (92 * DAY_S, 92 * DAY_S)
+    far = terms(known, known, {}, now, reach_s=200 * DAY_S)
+    assert [of.begin_s / DAY_S for of in far["cable"].allowances] == [0, 30, 61, 92, 120, 151, 181]
+    assert far["cable"].allowances[-1].end_s == far["dsl"].hours[-1][1] == 200 * DAY_S
+    endless = terms(known, known, {}, now, reach_s=1e10)
+    assert endless["cable"].allowances[-1].end_s > 33 * 365 * DAY_S
+    assert [of.bytes for of in endless["dsl"].allowances] == [GB] * 401
+    assert not endless["dsl"].told(401.5 * DAY_S)
+    assert 365 * DAY_S < endless["dsl"].hours[-1][1] <= 366 * DAY_S
+
+
+def test_hours_and_caps_are_told_further_every_week(file, monkeypatch):
+    edit.change(file, "dsl", {"use": "22:00-06:00"})
+    edit.add(file, "fibre", {"from": "192.0.2.3"})
+    monotonic = [0.0]
+    changes = Changes(config.load(), reach_s=200 * DAY_S, clock=lambda: monotonic[0])
+    for monotonic[0] in (6 * DAY_S, 8 * DAY_S, 14 * DAY_S, 16 * DAY_S, 24 * DAY_S):
+        found = changes.further({})
+        assert sorted(found) == (["cable", "dsl"] if monotonic[0] in (8 * DAY_S, 16 * DAY_S, 24 * DAY_S) else [])
+        if monotonic[0] == 14 * DAY_S:
+            edit.remove(file, "cable")
+        if monotonic[0] == 16 * DAY_S:
+            file.write_text("[line.")
+    assert found["cable"].allowances[-1].end_s == 200 * DAY_S
+    assert found["dsl"].hours[-1][1] > 199 * DAY_S
+    # what goes by the clock is told where that was set, whatever is in the file
+    changes.stepped()
+    assert sorted(changes.further({})) == ["cable", "dsl"]
+    assert changes.further({}) == {}
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_what_a_job_carried_in_another_period_is_not_of_this_one(file, monkeypatch, counted):
+    """Counters have all of it; else what the job tells is all that is known."""
+    device, wall, monotonic = {"lo": (0, 0)}, [at(0).timestamp()], [0.0]
+    monkeypatch.setattr(counters, "read", lambda: device if counted else {})
+    monkeypatch.setattr(here, "addresses", lambda: [here.Address("lo", "192.0.2.1", 32)])
+    monkeypatch.setattr(time, "time", lambda: wall[0])
+    monkeypatch.setattr(carried, "_boottime", lambda: wall[0])
+    monkeypatch.setattr(module, "datetime", Now(wall))
+    edit.change(file, "cable", {"id": "cable", "dev": "lo", "cap": "100GB/month"})
+    line = config.load()["cable"]
+    carried.look({"cable": line}, wall[0])
+    changes = Changes({"cable": line}, clock=lambda: monotonic[0])
+    # of the job 5 GB a day, of others 1 GB; until the 3rd of the next period
+    for day in range(1, 14):
+        wall[0], monotonic[0] = at(24 * day).timestamp(), day * DAY_S
+        device["lo"] = (6 * day * GB, 0)
+        changes.further({"cable": 5 * day * GB})
+    changes.stepped()
+    [left, *_] = changes.further({"cable": 65 * GB})["cable"].allowances
+    # others need 29 GB for the other 29 days
+    assert left.bytes == pytest.approx((100 - 12 - 29 if counted else 100 - 10) * GB, rel=1e-3)
+
+
+class Now:
+    """`datetime`, at a time that is set."""
+
+    def __init__(self, wall):
+        self._wall = wall
+
+    def now(self, tz):
+        return datetime.fromtimestamp(self._wall[0], tz)
+
+    def __getattr__(self, name):
+        return getattr(datetime, name)
 
 
 def test_a_file_that_is_wrong_and_a_line_that_is_gone_leave_what_was(file):
@@ -151,9 +229,10 @@ def history(monkeypatch):
 
     def sent(bytes, began_s=0.0, line="cable"):
         act = journal.act(Origin("host", None, "run", {}, host_id(), "here"), -began_s)
-        act.usage(line, bytes, 0)
+        act.usage(line, bytes, 0, elapsed_s=max(0.0, -began_s))
         journal.add(act)
 
+    sent.times = times
     yield sent
     journal.close()
 
@@ -185,6 +264,60 @@ def test_what_pathcast_carries_after_the_providers_word_counts_where_counters_ca
     correct(line, 8 * GB, at(21))
     assert account(line, at(22)).bytes == 8 * GB
     assert account(line, at(24 * 30)).bytes == 0
+
+
+def test_a_run_over_a_reset_is_of_both_periods_and_nobody_elses(file, history, monkeypatch):
+    monkeypatch.setattr(carried, "look", lambda *_: {})
+    edit.change(file, "cable", {"id": "cable", "cap": "1TB/month"})
+    line = config.load()["cable"]
+    # from 22:00 to 06:00 of the 1st 100 GB, three quarters of them after midnight
+    first = 11 * 24
+    history.times.is_set((first + 6 - 12) * 3600)
+    history(100 * GB, began_s=-8 * 3600.0)
+    assert own_bytes(line, at(first).date()) == pytest.approx(75 * GB, abs=2)
+    # where nothing is counted it is all that is known
+    assert account(line, at(first + 22)).bytes == pytest.approx(75 * GB, abs=2)
+    correct(line, 75 * GB, at(first + 6))
+    [left, *_] = terms(["cable"], {"cable": line}, {}, at(first + 22))["cable"].allowances
+    assert left.bytes == pytest.approx(925 * GB, rel=1e-3)
+
+
+def test_the_first_hours_of_a_period_are_no_pace_of_all_of_it(file, history, monkeypatch):
+    monkeypatch.setattr(carried, "look", lambda *_: {})
+    edit.change(file, "cable", {"id": "cable", "cap": "1TB/month"})
+    line, now = config.load()["cable"], at(11 * 24 + 1.1)
+    # of November 5 GB a day by others, and 15 by pathcast
+    with carried._open() as books:
+        books["cable"] = {"days": {f"2026-11-{day:02}": 20 * GB for day in range(1, 31)}}
+    for day in range(11):
+        history.times.is_set((24 * day - (0 if day == 0 else 24 * (day - 1))) * 3600)
+        history(15 * GB)
+    correct(line, 5 * GB, now)
+    [left, *_] = terms(["cable"], {"cable": line}, {}, now)["cable"].allowances
+    assert left.bytes == pytest.approx(850 * GB, rel=0.05)
+    assert account(line, now).full is None
+    assert account(line, now).by_end == pytest.approx(640 * GB, rel=0.05)
+    # where no other day was counted that hour says nothing of a month, and a day does
+    carried.file().unlink()
+    correct(line, 5 * GB, now)
+    assert terms(["cable"], {"cable": line}, {}, now)["cable"].allowances[0].bytes == 995 * GB
+    assert account(line, now).by_end is None
+    correct(line, 20 * GB, at(11 * 24 + 48))
+    left = terms(["cable"], {"cable": line}, {}, at(11 * 24 + 48))["cable"].allowances[0].bytes
+    assert left == pytest.approx((1000 - 20 - 29 * 10) * GB, rel=1e-3)
+
+
+def test_the_first_half_hour_of_a_period_is_in_it_in_every_zone(file, history, monkeypatch):
+    for module_of in (module, carried):
+        monkeypatch.setattr(module_of, "zone", lambda: ZoneInfo("Asia/Kolkata"))
+    monkeypatch.setattr("pathcast.history.rows.zone", lambda: ZoneInfo("Asia/Kolkata"))
+    line = replace(config.load()["cable"], id="cable")
+    # 18:30 UTC is midnight there
+    history.times.is_set(6.75 * 3600)
+    history(2 * GB)
+    assert own_bytes(line, at(24).date()) == 2 * GB
+    history(4 * GB, began_s=-1800.0)
+    assert own_bytes(line, at(24).date()) == 4 * GB
 
 
 @pytest.mark.parametrize(
