@@ -11,7 +11,7 @@ use pathcast_estimate::delay::Waits;
 use pathcast_estimate::{Budget, Effort, Value};
 use pathcast_session::Entropy;
 
-use super::bucket::Bucket;
+use super::bucket::Grant;
 use super::client_path::{ClientPath, Outbox, Retry, SILENCE, TRIES};
 use super::keys::{SessionKeys, greeting, is_of_before};
 use super::ledger::Ledger;
@@ -114,7 +114,7 @@ impl Client {
                 bytes: 0,
                 last: Nanos::ZERO,
                 dscp: request.dscp,
-                granted: Bucket::of_bytes(Rate(0)),
+                granted: Grant::new(Rate(0)),
                 ledger: Ledger::new(request.effort),
             },
             request: Request { directions, ..request },
@@ -283,7 +283,7 @@ impl Client {
         self.less = (share < wanted).then_some((granted, share));
         let (Some(channel), Some(keys)) = (self.channel.take(), &self.keys) else { return };
         self.theirs = opened.clock;
-        self.outbox.granted = Bucket::of_bytes(opened.rate);
+        self.outbox.granted = Grant::new(opened.rate);
         for path in 0..self.request.paths as u8 {
             let channel = match path == self.primary {
                 true => channel.clone(),

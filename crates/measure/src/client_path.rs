@@ -11,7 +11,7 @@ use pathcast_estimate::shared::Response;
 use pathcast_estimate::{Budget, Effort, LARGE};
 use pathcast_session::{Entropy, sign};
 
-use super::bucket::Bucket;
+use super::bucket::Grant;
 use super::far_end::CONTROL;
 use super::ledger::Ledger;
 use super::limits::MeasureLimits;
@@ -77,7 +77,7 @@ pub(super) struct Outbox {
     pub last: Nanos,
     pub dscp: u8,
     /// What the far end grants of trains.
-    pub granted: Bucket,
+    pub granted: Grant,
     /// Bytes by path, and what no path may exceed.
     pub ledger: Ledger,
 }

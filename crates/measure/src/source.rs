@@ -10,7 +10,7 @@ use pathcast_base::{Bytes, Nanos};
 use pathcast_estimate::delay::Waits;
 use pathcast_estimate::{Budget, Effort, LARGE, Method, Plan, Seen, Step, TrainSeen};
 
-use super::bucket::Bucket;
+use super::bucket::Grant;
 use super::client_path::QUESTIONS;
 use super::messages::{ASKED, encode_ask};
 use super::method::MeasureMethod;
@@ -218,7 +218,7 @@ impl Source {
     }
 
     /// What is to be done next, within the granted rate; none: nothing until something is told or [`Source::wake`].
-    pub fn next(&mut self, now: Nanos, granted: &mut Bucket) -> Option<SourceAction> {
+    pub fn next(&mut self, now: Nanos, granted: &mut Grant) -> Option<SourceAction> {
         if self.end.is_some() {
             return None;
         }
@@ -286,7 +286,7 @@ impl Source {
         self.wake.min(self.gives_up_at()).min(self.deadline()).min(flights)
     }
 
-    fn send(&mut self, now: Nanos, mut plan: Plan, beside: bool, granted: &mut Bucket) -> Option<SourceAction> {
+    fn send(&mut self, now: Nanos, mut plan: Plan, beside: bool, granted: &mut Grant) -> Option<SourceAction> {
         plan.gaps.truncate(usize::from(u16::MAX) - 1);
         // a method that plans a little more is let go on, but where bytes are dear
         let more = if self.spec.effort == Effort::Light { 0 } else { self.spec.budget.bytes.0 / 4 };

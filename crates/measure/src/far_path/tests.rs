@@ -30,7 +30,7 @@ fn thorough(path: &mut FarPath<usize>, part: u8, c: f64) -> (Outcome, Vec<f64>) 
     let mut now = Nanos::secs(100);
     path.begin(now, part, &begin, all, 0);
     let (mut line, mut reports, mut rates) = (Fluid::new(c, 0.0, DELAY), Vec::<(Nanos, Vec<u8>)>::new(), Vec::new());
-    let (mut granted, mut next) = (Bucket::of_bytes(Rate(10_000_000_000)), [0, BESIDE]);
+    let (mut granted, mut next) = (Grant::new(Rate(10_000_000_000)), [0, BESIDE]);
     loop {
         match path.next(now, &mut granted) {
             Some(FarPathAction::Train(train)) => {
