@@ -1,6 +1,6 @@
 //! The client's work on one path: it proves its address, compares the clocks, measures each direction, and compares the
-//! clocks again after each. On long paths, where most of that is waiting, both directions are measured at once, and begin while
-//! the clocks' answers are on their way.
+//! clocks again after each. On long paths, where most of that is waiting, both directions are measured at once, and begin with the
+//! first of the clocks' answers.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -558,10 +558,6 @@ impl ClientPath {
                     self.asked.insert(CONTROL | seq, id);
                     outbox.payload(now, path, seq, size, payload);
                     if questions.is_empty() {
-                        if overlaps {
-                            self.parts(now, outbox);
-                            return true;
-                        }
                         let most = Nanos(self.granted.time.0 / WAITED);
                         *until = now + self.waits.wait(size).max(self.waits.wait(LARGE)).min(most);
                         *gone = now + SILENCE;
@@ -575,10 +571,12 @@ impl ClientPath {
                     self.is_down(now);
                     return true;
                 }
-                if self.times.is_pending() && now < *until {
-                    return false;
+                if !overlaps {
+                    if self.times.is_pending() && now < *until {
+                        return false;
+                    }
+                    self.times.end_group();
                 }
-                self.times.end_group();
                 self.parts(now, outbox);
                 true
             }
