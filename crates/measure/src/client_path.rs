@@ -24,7 +24,7 @@ use super::room::Room;
 use super::sink::Sink;
 use super::source::{Source, SourceAction, Spec};
 use super::times::Times;
-use super::wire::{Channel, Datagram, Kind, ProbeHead};
+use super::wire::{BESIDE, Channel, Datagram, Kind, ProbeHead};
 use crate::machine::{Action, Batch, Reply, Train};
 
 /// Small questions of a group, and their size: that of the probes which say what the delay is [IP bytes].
@@ -137,6 +137,8 @@ struct Back {
     begin: Begin,
     retry: Retry,
     begun: bool,
+    /// Where the flow beside the path's comes from: none, if there is to be none, or its probes have come.
+    beside: Option<Retry>,
     ends: Nanos,
 }
 
@@ -341,6 +343,7 @@ impl ClientPath {
                     begin: Begin { method, budget, sparing, effort, seed, wait },
                     retry: Retry::default(),
                     begun: false,
+                    beside: matches!(effort, Effort::Thorough { .. }).then(Retry::default),
                     ends: now + budget.time * 2 + SILENCE * 2,
                 }));
             }
@@ -467,6 +470,7 @@ impl ClientPath {
             (Kind::Probe, Stage::Parts { back: Some(back), .. }) if part == back.part => {
                 back.begun = true;
                 if let Some(head) = ProbeHead::of(datagram) {
+                    back.beside.take_if(|_| head.train & BESIDE != 0);
                     back.sink.probe(now, head, at, batch);
                     self.saw(Direction::In, at);
                 }
@@ -622,10 +626,14 @@ impl ClientPath {
         if !back.begun && back.retry.is_due(now, &self.waits, LARGE) {
             let body = back.begin.encode();
             outbox.say(now, &mut self.channel, Kind::Begin, part, &body);
-            if matches!(back.begin.effort, Effort::Thorough { .. }) {
-                let (seq, payload) = self.channel.seal(Kind::Beside, part, &[]);
-                outbox.beside(now, self.channel.path, seq, payload);
-            }
+            return true;
+        }
+        // one that is lost would leave the probes beside without a way of their own
+        if let Some(retry) = back.beside.as_mut().filter(|retry| retry.tries < TRIES)
+            && retry.is_due(now, &self.waits, LARGE)
+        {
+            let (seq, payload) = self.channel.seal(Kind::Beside, part, &[]);
+            outbox.beside(now, self.channel.path, seq, payload);
             return true;
         }
         false
@@ -649,7 +657,8 @@ impl ClientPath {
 
     fn wake_back(&self, back: &Back) -> Nanos {
         let begin = if back.begun { Nanos::MAX } else { back.retry.due };
+        let beside = back.beside.filter(|retry| retry.tries < TRIES).map_or(Nanos::MAX, |retry| retry.due);
         let silent = self.heard + SILENCE + self.waits.wait(LARGE);
-        back.sink.wake().min(begin).min(back.ends).min(silent)
+        back.sink.wake().min(begin).min(beside).min(back.ends).min(silent)
     }
 }

@@ -166,6 +166,7 @@ impl<A> FarPath<A> {
             return Some(self.beside(Kind::Report, self.sunk, body));
         }
         if let Some(source) = &mut self.source {
+            source.has_beside(self.beside.is_some());
             match source.next(now, granted) {
                 Some(SourceAction::Train(train)) => return Some(FarPathAction::Train(train)),
                 Some(SourceAction::Ask(body)) => {

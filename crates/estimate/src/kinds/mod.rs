@@ -262,6 +262,10 @@ fn judge(trail: &Trail, c: f64, free: Value, known: &mut Knowledge) {
         _ => Value::bare(fair * (1.0 - policed)),
     };
     known.queue.managed = Value::bare(managed);
+    if !trail.points.iter().any(|p| p.sparse) {
+        // it had no flow of its own
+        (known.queue.fair, known.queue.managed) = (Value::none(WhyNot::NotSeen), Value::none(WhyNot::NotSeen));
+    }
     known.cross = cross::find(trail, c, free, a, fair > 0.5);
     if policed > 0.5 {
         // what it drops is perhaps nobody's

@@ -319,6 +319,26 @@ fn nothing_is_sent_to_an_address_that_reads_no_questions() {
     }
 }
 
+/// Where the flow beside the path's comes from is said until probes of it come, and no longer.
+#[test]
+fn what_shows_the_second_port_is_said_again_where_it_was_lost() {
+    for (probe, least, most) in [((0, 0, 1), 2, TRIES), ((1 << 31, 0, 1), 1, 1)] {
+        let mut beside = 0;
+        let answer = |said: &Datagram| {
+            beside += u32::from(said.kind == Kind::Beside);
+            match said.kind {
+                Kind::Open | Kind::Poll => vec![(Kind::Opened, opened())],
+                Kind::Time => vec![stamped(said)],
+                Kind::Begin => vec![(Kind::Probe, vec![])],
+                _ => vec![],
+            }
+        };
+        let request = Request { effort: Effort::Thorough { queue: Nanos::millis(500) }, ..asked(1) };
+        kept_probed(request, Nanos::millis(5), probe, answer).expect("it waits for ever");
+        assert!((least..=most).contains(&beside), "{beside}");
+    }
+}
+
 /// How often a client says goodbye to a far end that answers the `answered`th, and how long that takes.
 fn goodbyes(answered: u32) -> (u32, Nanos) {
     let mut said = 0;

@@ -18,7 +18,8 @@ const C: f64 = 200e6;
 fn path(share: Share) -> FarPath<usize> {
     let key = pathcast_session::Key::new("k", vec![1; 32]).unwrap();
     let keys = SessionKeys::new(&key, &[2; 32], &[3; 32]);
-    FarPath::new(0, Channel::new(keys.session, 0, keys.far_end, keys.client), share)
+    let path = FarPath::new(0, Channel::new(keys.session, 0, keys.far_end, keys.client), share);
+    FarPath { beside: Some(1), ..path }
 }
 
 /// A thorough part, to its result; with the rates of its large trains [bit/s].
