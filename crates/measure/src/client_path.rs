@@ -159,6 +159,8 @@ pub(super) struct ClientPath {
     pub outcomes: BTreeMap<Direction, Outcome>,
     /// From a direction's first probe to its last, as this host saw them leave or come.
     pub probed: BTreeMap<Direction, (Nanos, Nanos)>,
+    /// The longest that a direction took, all included.
+    pub longest: Nanos,
     /// By direction what is known of other paths' bottlenecks.
     pub shared: BTreeMap<Direction, Vec<Shared>>,
     /// When it began, how many questions it has asked, and what it was given up for before any was answered.
@@ -180,11 +182,8 @@ impl ClientPath {
     pub fn new(request: &Request, granted: &Opened, channel: Channel, waits: Waits, entropy: &Entropy) -> ClientPath {
         let number = sign(&entropy.nonce, &[b"first question", &entropy.session, &[channel.path]]);
         // the far end's grants are for all parts
-        let parts = request.parts().max(1);
-        let budget = Budget {
-            bytes: request.budget.bytes.min(MeasureLimits::share(granted.total.bytes, parts)),
-            time: request.budget.time.min(Nanos(granted.total.time.0 / parts / 5 * 4)),
-        };
+        let share = MeasureLimits::share(granted.total, request.parts());
+        let budget = Budget { bytes: request.budget.bytes.min(share.bytes), time: request.budget.time.min(share.time) };
         ClientPath {
             stage: Stage::Waiting,
             waits,
@@ -196,6 +195,7 @@ impl ClientPath {
             asked: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             probed: BTreeMap::new(),
+            longest: Nanos::ZERO,
             shared: BTreeMap::new(),
             began: Nanos::ZERO,
             questions: 0,
@@ -375,6 +375,7 @@ impl ClientPath {
         }
         self.left.retain(|left| *left != direction);
         self.outcomes.insert(direction, outcome);
+        self.longest = self.longest.max(now.saturating_sub(self.since));
         if let Stage::Parts { out, back } = &mut self.stage {
             match direction {
                 Direction::Out => *out = None,

@@ -319,7 +319,7 @@ class Measurement:
         if not up:
             hint = "is the far end running, and does its UDP port let packets through?"
         elif whys & set(_MENDED_BY_MORE):
-            hint = "give more --time and --budget, or measure when the hosts are less busy"
+            hint = "give more --time and --budget, raise the far end's limits if it grants less, or wait for idle hosts"
         else:
             hint = "measure again when the path answers; `pathcast paths` shows the others"
         return PathcastError("untrustworthy", "; ".join(self.missing), hint, Exit.UNTRUSTWORTHY)

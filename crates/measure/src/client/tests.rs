@@ -339,6 +339,34 @@ fn what_shows_the_second_port_is_said_again_where_it_was_lost() {
     }
 }
 
+#[test]
+fn less_time_than_was_asked_for_is_said_where_it_was_needed() {
+    for (begins, said) in [(1500, true), (1, false)] {
+        let mut begun = 0;
+        let answer = |said: &Datagram| match said.kind {
+            Kind::Open | Kind::Poll => {
+                vec![(Kind::Opened, granting(Budget { bytes: Bytes(10_000_000), time: Nanos::secs(300) }))]
+            }
+            Kind::Time => vec![stamped(said)],
+            Kind::Begin => {
+                begun += 1;
+                let outcome = forge::outcome([5e6, 4e6, 6e6], 1, &[]);
+                vec![if begun < begins { (Kind::Queued, vec![]) } else { (Kind::Outcome, outcome) }]
+            }
+            _ => vec![],
+        };
+        let budget = Budget { time: Nanos::secs(600), ..asked(1).budget };
+        let (held, result) = kept_by(Request { budget, ..asked(1) }, Nanos::millis(5), answer).unwrap();
+        let notes = result["notes"].as_array().unwrap();
+        assert_eq!(notes.len(), usize::from(said), "{held:?} {notes:?}");
+        let told = notes.iter().all(|note| {
+            let note = note.as_str().unwrap();
+            note.contains("its limit `time`") && note.contains("300s") && note.contains("240s")
+        });
+        assert!(told, "{notes:?}");
+    }
+}
+
 /// How often a client says goodbye to a far end that answers the `answered`th, and how long that takes.
 fn goodbyes(answered: u32) -> (u32, Nanos) {
     let mut said = 0;
