@@ -340,6 +340,7 @@ class Request:
     """What is to be measured.
 
     bytes, time_s: limits of each direction of each path, IP bytes and seconds; None: by the capacity that is found.
+    whole: where both are given, the default method takes all of them, whatever the capacity asks for.
     at_once: all paths at the same time, which shows what they share, instead of one after the other.
     effort: light (at most 116 kB a path), usual, or thorough (up to 10 s a direction: loss and the queue's depth too,
     of which no more than queue_s is built).
@@ -354,6 +355,7 @@ class Request:
     seed: int | None = None
     effort: str = "usual"
     queue_s: float = 0.5
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if not self.directions or set(self.directions) - set(DIRECTIONS):
