@@ -24,7 +24,7 @@ def load(where: str, key: Path, short: bool, greedy: bool) -> list[BaseException
     opened = threading.Barrier(SESSIONS)
     size, request = (SHORT_BYTES, Request(effort="light", time_s=1.0)) if short else (TRANSFER_BYTES, Request())
     if greedy:
-        request = Request(bytes=1_000_000_000, time_s=10.0)
+        request = Request(bytes=1_000_000_000, time_s=10.0, whole=True)
 
     def session() -> None:
         try:

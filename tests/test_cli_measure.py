@@ -124,6 +124,13 @@ def test_a_budget_is_kept(pathcast, narrow):
     assert list(done.json["paths"][0]["directions"]) == ["out"]
 
 
+def test_two_limits_are_limits_and_no_more(pathcast, narrow):
+    line = ("measure", "--world", "sim", "--topology", narrow, "--direction", "out", "--seed", 1, "--json")
+    plain, limited = (pathcast(*line, *more).json for more in ((), ("--budget", "20MB", "--time", "30s")))
+    assert limited["probe_bytes"] == plain["probe_bytes"] < 5_000_000
+    assert limited["elapsed_s"] == plain["elapsed_s"] < 10
+
+
 @pytest.mark.parametrize("method", ["replay", "pathtester", "pathtester-old", "slops"])
 def test_the_other_methods(pathcast, narrow, method):
     done = pathcast(
@@ -306,7 +313,7 @@ def test_limits_of_the_far_end(pathcast, serve, key):
 def test_who_waits_for_others_is_told_so_and_waiting_is_no_measuring(pathcast, start, far_end):
     where, key, _ = far_end
     for _ in range(5):
-        others = start("measure", where, "--key-file", key, "--time", "3s", "--budget", "1GB")
+        others = start("measure", where, "--key-file", key, "--thorough", "--time", "3s")
         assert others.stderr.readline().startswith("cost: ")
         time.sleep(1)
         begun = time.monotonic()

@@ -301,7 +301,7 @@ def test_a_scenario_says_the_network_and_what_is_asked_for():
     # the same network for every method: seeds are compared in pairs
     other = SAMPLES.scenario({**POINT, "method": "new-300kB"}, SETUP, "sim")
     assert other["text"] == made["text"]
-    assert other["request"] == {"method": "ride", "bytes": 300_000, "time_s": 1.5, "seed": 7}
+    assert other["request"] == {"method": "ride", "bytes": 300_000, "time_s": 1.5, "whole": True, "seed": 7}
     own = SAMPLES.scenario({**POINT, "queue": "4 packets", "delay": "1ms", "out": "1Mbit"}, SETUP, "sim")["text"]
     assert all(text in own for text in ('queue = "4 packets"', 'delay = "1ms"', 'ab = "1Mbit"'))
     back = SAMPLES.scenario({**POINT, "network": "turned", "direction": "in"}, SETUP, "sim")["text"]

@@ -19,6 +19,10 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+# codes of a far end that is full, or lets others measure: it may be free a little later
+BUSY = frozenset({"queue", "sessions", "sessions-per-key", "sessions-per-source", "pause", "time"})
+
+
 class PathcastError(Exception):
     """Something that a user can act on.
 

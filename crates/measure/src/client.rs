@@ -11,7 +11,7 @@ use pathcast_estimate::delay::Waits;
 use pathcast_estimate::{Budget, Effort, Value};
 use pathcast_session::Entropy;
 
-use super::bucket::Bucket;
+use super::bucket::Grant;
 use super::client_path::{ClientPath, Outbox, Retry, SILENCE, TRIES};
 use super::keys::{SessionKeys, greeting, is_of_before};
 use super::ledger::Ledger;
@@ -85,8 +85,8 @@ pub struct Client {
     started: Nanos,
     /// How long it waited in the far end's queue.
     queued: Nanos,
-    /// Less than was asked for: what the far end grants in all, and what is left to a direction of a path.
-    less: Option<(Bytes, Bytes)>,
+    /// What the far end grants in all, and what is left of that to a direction of a path.
+    grants: Option<[Budget; 2]>,
     heard: Nanos,
     /// The last Poll.
     polled: Nanos,
@@ -114,7 +114,7 @@ impl Client {
                 bytes: 0,
                 last: Nanos::ZERO,
                 dscp: request.dscp,
-                granted: Bucket::of_bytes(Rate(0)),
+                granted: Grant::new(Rate(0)),
                 ledger: Ledger::new(request.effort),
             },
             request: Request { directions, ..request },
@@ -131,7 +131,7 @@ impl Client {
             theirs: ClockInfo::default(),
             started: Nanos::ZERO,
             queued: Nanos::ZERO,
-            less: None,
+            grants: None,
             heard: Nanos::ZERO,
             polled: Nanos::ZERO,
             received_bytes: 0,
@@ -273,17 +273,17 @@ impl Client {
         }
         self.round_trip(now);
         let (granted, parts) = (opened.total.bytes, self.request.parts());
-        let least = MeasureLimits::LEAST_BYTES.min(self.request.budget.bytes.0);
-        if MeasureLimits::share(granted, parts).0 < least {
+        let (share, wanted) = (MeasureLimits::share(opened.total, parts), self.request.budget);
+        let least = MeasureLimits::LEAST_BYTES.min(wanted.bytes.0);
+        if share.bytes.0 < least {
             let least = Bytes(least * 5 / 4 * parts);
             let message = format!("the far end allows {granted} for a session, and these paths need {least} at least");
             return self.refuse(now, Denial::Bytes.code(), message, Some(granted.0));
         }
-        let (share, wanted) = (MeasureLimits::share(granted, parts), self.request.budget.bytes);
-        self.less = (share < wanted).then_some((granted, share));
+        self.grants = Some([opened.total, share]);
         let (Some(channel), Some(keys)) = (self.channel.take(), &self.keys) else { return };
         self.theirs = opened.clock;
-        self.outbox.granted = Bucket::of_bytes(opened.rate);
+        self.outbox.granted = Grant::new(opened.rate);
         for path in 0..self.request.paths as u8 {
             let channel = match path == self.primary {
                 true => channel.clone(),
@@ -494,9 +494,17 @@ impl Client {
             Path { rtt_s, down, shared_with: self.shared_with(path), directions }
         });
         let paths = paths.collect();
-        let told = |(granted, share): (Bytes, Bytes)| {
+        let longest = self.paths.iter().map(|client_path| client_path.longest).max().unwrap_or_default();
+        let wanted = self.request.budget;
+        let less = self.grants.into_iter().flat_map(|[all, share]| {
+            let bytes = share.bytes < wanted.bytes && dearest > share.bytes.0 / 2;
+            let time = share.time < wanted.time && longest.0 > share.time.0 / 2;
+            let bytes = bytes.then(|| ("bytes", all.bytes.to_string(), share.bytes.to_string()));
+            bytes.into_iter().chain(time.then(|| ("time", all.time.to_string(), share.time.to_string())))
+        });
+        let told = |(limit, granted, share)| {
             format!(
-                "the far end grants {granted} for a measurement (its limit `bytes`), {share} for each direction of a path: \
+                "the far end grants {granted} for a measurement (its limit `{limit}`), {share} for each direction of a path: \
                  fewer paths, or a higher limit, tell more"
             )
         };
@@ -505,7 +513,7 @@ impl Client {
             probe_bytes: (self.outbox.bytes + self.received_bytes).saturating_add(far_bytes.max(self.probed_bytes)),
             elapsed_s: now.saturating_sub(self.started).as_secs_f64(),
             queued_s: self.queued.as_secs_f64(),
-            notes: self.less.filter(|(_, share)| dearest > share.0 / 2).map(told).into_iter().collect(),
+            notes: less.map(told).collect(),
             method: self.request.method.to_string(),
             refused: self.refused.clone(),
         };

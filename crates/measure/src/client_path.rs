@@ -1,6 +1,6 @@
 //! The client's work on one path: it proves its address, compares the clocks, measures each direction, and compares the
-//! clocks again after each. On long paths, where most of that is waiting, both directions are measured at once, and begin while
-//! the clocks' answers are on their way.
+//! clocks again after each. On long paths, where most of that is waiting, both directions are measured at once, and begin with the
+//! first of the clocks' answers.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +11,7 @@ use pathcast_estimate::shared::Response;
 use pathcast_estimate::{Budget, Effort, LARGE};
 use pathcast_session::{Entropy, sign};
 
-use super::bucket::Bucket;
+use super::bucket::Grant;
 use super::far_end::CONTROL;
 use super::ledger::Ledger;
 use super::limits::MeasureLimits;
@@ -24,7 +24,7 @@ use super::room::Room;
 use super::sink::Sink;
 use super::source::{Source, SourceAction, Spec};
 use super::times::Times;
-use super::wire::{Channel, Datagram, Kind, ProbeHead};
+use super::wire::{BESIDE, Channel, Datagram, Kind, ProbeHead};
 use crate::machine::{Action, Batch, Reply, Train};
 
 /// Small questions of a group, and their size: that of the probes which say what the delay is [IP bytes].
@@ -77,7 +77,7 @@ pub(super) struct Outbox {
     pub last: Nanos,
     pub dscp: u8,
     /// What the far end grants of trains.
-    pub granted: Bucket,
+    pub granted: Grant,
     /// Bytes by path, and what no path may exceed.
     pub ledger: Ledger,
 }
@@ -137,6 +137,8 @@ struct Back {
     begin: Begin,
     retry: Retry,
     begun: bool,
+    /// Where the flow beside the path's comes from: none, if there is to be none, or its probes have come.
+    beside: Option<Retry>,
     ends: Nanos,
 }
 
@@ -157,6 +159,8 @@ pub(super) struct ClientPath {
     pub outcomes: BTreeMap<Direction, Outcome>,
     /// From a direction's first probe to its last, as this host saw them leave or come.
     pub probed: BTreeMap<Direction, (Nanos, Nanos)>,
+    /// The longest that a direction took, all included.
+    pub longest: Nanos,
     /// By direction what is known of other paths' bottlenecks.
     pub shared: BTreeMap<Direction, Vec<Shared>>,
     /// When it began, how many questions it has asked, and what it was given up for before any was answered.
@@ -178,11 +182,8 @@ impl ClientPath {
     pub fn new(request: &Request, granted: &Opened, channel: Channel, waits: Waits, entropy: &Entropy) -> ClientPath {
         let number = sign(&entropy.nonce, &[b"first question", &entropy.session, &[channel.path]]);
         // the far end's grants are for all parts
-        let parts = request.parts().max(1);
-        let budget = Budget {
-            bytes: request.budget.bytes.min(MeasureLimits::share(granted.total.bytes, parts)),
-            time: request.budget.time.min(Nanos(granted.total.time.0 / parts / 5 * 4)),
-        };
+        let share = MeasureLimits::share(granted.total, request.parts());
+        let budget = Budget { bytes: request.budget.bytes.min(share.bytes), time: request.budget.time.min(share.time) };
         ClientPath {
             stage: Stage::Waiting,
             waits,
@@ -194,6 +195,7 @@ impl ClientPath {
             asked: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             probed: BTreeMap::new(),
+            longest: Nanos::ZERO,
             shared: BTreeMap::new(),
             began: Nanos::ZERO,
             questions: 0,
@@ -341,6 +343,7 @@ impl ClientPath {
                     begin: Begin { method, budget, sparing, effort, seed, wait },
                     retry: Retry::default(),
                     begun: false,
+                    beside: matches!(effort, Effort::Thorough { .. }).then(Retry::default),
                     ends: now + budget.time * 2 + SILENCE * 2,
                 }));
             }
@@ -372,6 +375,7 @@ impl ClientPath {
         }
         self.left.retain(|left| *left != direction);
         self.outcomes.insert(direction, outcome);
+        self.longest = self.longest.max(now.saturating_sub(self.since));
         if let Stage::Parts { out, back } = &mut self.stage {
             match direction {
                 Direction::Out => *out = None,
@@ -467,6 +471,7 @@ impl ClientPath {
             (Kind::Probe, Stage::Parts { back: Some(back), .. }) if part == back.part => {
                 back.begun = true;
                 if let Some(head) = ProbeHead::of(datagram) {
+                    back.beside.take_if(|_| head.train & BESIDE != 0);
                     back.sink.probe(now, head, at, batch);
                     self.saw(Direction::In, at);
                 }
@@ -558,10 +563,6 @@ impl ClientPath {
                     self.asked.insert(CONTROL | seq, id);
                     outbox.payload(now, path, seq, size, payload);
                     if questions.is_empty() {
-                        if overlaps {
-                            self.parts(now, outbox);
-                            return true;
-                        }
                         let most = Nanos(self.granted.time.0 / WAITED);
                         *until = now + self.waits.wait(size).max(self.waits.wait(LARGE)).min(most);
                         *gone = now + SILENCE;
@@ -575,10 +576,12 @@ impl ClientPath {
                     self.is_down(now);
                     return true;
                 }
-                if self.times.is_pending() && now < *until {
-                    return false;
+                if !overlaps {
+                    if self.times.is_pending() && now < *until {
+                        return false;
+                    }
+                    self.times.end_group();
                 }
-                self.times.end_group();
                 self.parts(now, outbox);
                 true
             }
@@ -624,10 +627,14 @@ impl ClientPath {
         if !back.begun && back.retry.is_due(now, &self.waits, LARGE) {
             let body = back.begin.encode();
             outbox.say(now, &mut self.channel, Kind::Begin, part, &body);
-            if matches!(back.begin.effort, Effort::Thorough { .. }) {
-                let (seq, payload) = self.channel.seal(Kind::Beside, part, &[]);
-                outbox.beside(now, self.channel.path, seq, payload);
-            }
+            return true;
+        }
+        // one that is lost would leave the probes beside without a way of their own
+        if let Some(retry) = back.beside.as_mut().filter(|retry| retry.tries < TRIES)
+            && retry.is_due(now, &self.waits, LARGE)
+        {
+            let (seq, payload) = self.channel.seal(Kind::Beside, part, &[]);
+            outbox.beside(now, self.channel.path, seq, payload);
             return true;
         }
         false
@@ -651,7 +658,8 @@ impl ClientPath {
 
     fn wake_back(&self, back: &Back) -> Nanos {
         let begin = if back.begun { Nanos::MAX } else { back.retry.due };
+        let beside = back.beside.filter(|retry| retry.tries < TRIES).map_or(Nanos::MAX, |retry| retry.due);
         let silent = self.heard + SILENCE + self.waits.wait(LARGE);
-        back.sink.wake().min(begin).min(back.ends).min(silent)
+        back.sink.wake().min(begin).min(beside).min(back.ends).min(silent)
     }
 }

@@ -14,7 +14,7 @@ use pathcast_base::Nanos;
 use pathcast_estimate::Budget;
 use pathcast_session::{Admission, Entropy, KeyRing, Place};
 
-use super::bucket::Bucket;
+use super::bucket::Grant;
 use super::client_path::HEADERS;
 use super::cookie::CookieSigner;
 use super::echo::{Echo, Echoed};
@@ -64,7 +64,7 @@ struct Session<A> {
 /// What may still be sent to a session.
 struct Allowance {
     /// Probes and all else.
-    rate: Bucket,
+    rate: Grant,
     /// All that came, and what was told besides probes [IP bytes].
     came: u64,
     told: u64,

@@ -4,7 +4,7 @@
 use pathcast_base::Nanos;
 use pathcast_estimate::{Budget, Effort};
 
-use super::bucket::Bucket;
+use super::bucket::Grant;
 use super::client_path::HEADERS;
 use super::messages::Begin;
 use super::report;
@@ -161,11 +161,12 @@ impl<A> FarPath<A> {
     }
 
     /// What is to be said next, within the granted rate.
-    pub fn next(&mut self, now: Nanos, granted: &mut Bucket) -> Option<FarPathAction> {
+    pub fn next(&mut self, now: Nanos, granted: &mut Grant) -> Option<FarPathAction> {
         if let Some(body) = self.sink.as_mut().and_then(Sink::next) {
             return Some(self.beside(Kind::Report, self.sunk, body));
         }
         if let Some(source) = &mut self.source {
+            source.has_beside(self.beside.is_some());
             match source.next(now, granted) {
                 Some(SourceAction::Train(train)) => return Some(FarPathAction::Train(train)),
                 Some(SourceAction::Ask(body)) => {

@@ -1,6 +1,7 @@
 //! What a far end grants those who measure, and what it counts.
 
 use pathcast_base::{Bytes, Nanos, Rate};
+use pathcast_estimate::Budget;
 use pathcast_session::Quota;
 use serde::Serialize;
 
@@ -32,8 +33,9 @@ impl MeasureLimits {
     pub const LEAST_BYTES: u64 = 10_000;
 
     /// What a direction of a path has of what a session was granted, with room for what the far end counts otherwise.
-    pub(super) fn share(granted: Bytes, parts: u64) -> Bytes {
-        Bytes(granted.0 / parts.max(1) / 5 * 4)
+    pub(super) fn share(granted: Budget, parts: u64) -> Budget {
+        let of = |all: u64| all / parts.max(1) / 5 * 4;
+        Budget { bytes: Bytes(of(granted.bytes.0)), time: Nanos(of(granted.time.0)) }
     }
 }
 

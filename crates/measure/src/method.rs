@@ -146,7 +146,7 @@ impl MeasureMethod {
             if let (Parts::Ride(ride), Some(trains)) = (&self.main, thorough.busy(&known)) {
                 thorough.revise(&estimate, &ride.with(trains).estimate(), &mut known);
             }
-            thorough.reckon(&mut known);
+            thorough.reckon(&estimate, &mut known);
         }
         known
     }

@@ -10,7 +10,7 @@ use pathcast_base::{Bytes, Nanos};
 use pathcast_estimate::delay::Waits;
 use pathcast_estimate::{Budget, Effort, LARGE, Method, Plan, Seen, Step, TrainSeen};
 
-use super::bucket::Bucket;
+use super::bucket::Grant;
 use super::client_path::QUESTIONS;
 use super::messages::{ASKED, encode_ask};
 use super::method::MeasureMethod;
@@ -148,6 +148,8 @@ pub(super) struct Source {
     bytes: u64,
     /// Whether departures are told.
     tells: bool,
+    /// Whether there is no way for a flow beside the path's.
+    lone: bool,
     /// What this host said beside its probes, which they take for cross traffic [IP bytes].
     beside: u64,
     /// When the last probe was to leave.
@@ -185,6 +187,7 @@ impl Source {
             reordered: 0,
             bytes: 0,
             tells: false,
+            lone: false,
             beside: 0,
             last: now,
             small: Vec::new(),
@@ -218,7 +221,7 @@ impl Source {
     }
 
     /// What is to be done next, within the granted rate; none: nothing until something is told or [`Source::wake`].
-    pub fn next(&mut self, now: Nanos, granted: &mut Bucket) -> Option<SourceAction> {
+    pub fn next(&mut self, now: Nanos, granted: &mut Grant) -> Option<SourceAction> {
         if self.end.is_some() {
             return None;
         }
@@ -251,6 +254,11 @@ impl Source {
         }
         match self.method.next(now) {
             Step::Send(plan) => self.send(now, plan, false, granted),
+            // on the path's own way it would show a queue that all flows share
+            Step::Beside(_) if self.lone => {
+                self.wake = now + Nanos(1000);
+                None
+            }
             Step::Beside(plan) => self.send(now, plan, true, granted),
             Step::Wait(until) => {
                 self.wake = until.max(now + Nanos(1000));
@@ -286,7 +294,7 @@ impl Source {
         self.wake.min(self.gives_up_at()).min(self.deadline()).min(flights)
     }
 
-    fn send(&mut self, now: Nanos, mut plan: Plan, beside: bool, granted: &mut Bucket) -> Option<SourceAction> {
+    fn send(&mut self, now: Nanos, mut plan: Plan, beside: bool, granted: &mut Grant) -> Option<SourceAction> {
         plan.gaps.truncate(usize::from(u16::MAX) - 1);
         // a method that plans a little more is let go on, but where bytes are dear
         let more = if self.spec.effort == Effort::Light { 0 } else { self.spec.budget.bytes.0 / 4 };
@@ -535,6 +543,11 @@ impl Source {
             })
             .collect();
         (!trains.is_empty()).then(|| encode_ask(&trains))
+    }
+
+    /// Whether the flow beside the path's has a way of its own; it has, unless it is said.
+    pub fn has_beside(&mut self, has: bool) {
+        self.lone = !has;
     }
 
     /// This host has said so much that goes the same way as the probes [IP bytes].

@@ -32,6 +32,7 @@ pub struct Request {
     seed: u64,
     effort: String,
     queue_s: f64,
+    whole: bool,
 }
 
 impl Request {
@@ -56,7 +57,8 @@ impl Request {
             bytes: Bytes(self.bytes.unwrap_or(bytes)),
             time: Nanos::from_secs_f64(self.time_s.unwrap_or(time)),
         };
-        let sparing = self.bytes.is_none() || self.time_s.is_none();
+        // limits are no less limits for being two
+        let sparing = !self.whole || self.bytes.is_none() || self.time_s.is_none();
         let (paths, dscp, at_once, seed) = (self.paths.len(), self.dscp, self.at_once, self.seed);
         let request = pathcast_measure::Request {
             key,

@@ -214,6 +214,8 @@ impl Fault for NetError {
             NetError::NoMptcp(_) => "no-mptcp",
             NetError::Connect { .. } | NetError::NoWay { .. } => "no-connection",
             NetError::Rejected { rejection: Rejection::Version { .. }, .. } => "other-version",
+            // as where a measurement is denied
+            NetError::Rejected { rejection: Rejection::Denied(Denial::Sessions), .. } => "sessions",
             NetError::Rejected { .. } => "refused",
             NetError::Protocol { .. } => "protocol",
             NetError::Broken { .. } => "broken",

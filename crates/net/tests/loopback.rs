@@ -167,7 +167,9 @@ fn limits_are_told_and_kept() {
     let client = client(&host(), &server, "127.0.0.1");
     let lo = path("lo", "127.0.0.1", "127.0.0.1");
     let refused = |error: NetError| assert_eq!(error.exit(), Exit::Refused, "{error}");
-    refused(Client::connect(host(), server.local_addrs()[0], key()).err().unwrap());
+    let full = Client::connect(host(), server.local_addrs()[0], key()).err().unwrap();
+    assert_eq!(full.code(), "sessions");
+    refused(full);
     refused(client.tcp_transfer(&lo, 200_000_000_001, &mut plain()).unwrap_err());
     let (cancel, moved) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pathcast.cli.measuretable import show, took
 from pathcast.cli.output import brief, print_line
-from pathcast.errors import Exit, PathcastError
+from pathcast.errors import BUSY, Exit, PathcastError
 from pathcast.units import seconds, span
 from pathcast.units import size as written
 from pathcast.worlds.late import measured
@@ -20,7 +20,8 @@ from pathcast.worlds.late import measured
 if TYPE_CHECKING:
     from pathcast.worlds.measurement import Measurement, Request
 
-# what a far end that is not there yet looks like: it may be there in the next round. Later nothing but the user ends it
+# what a far end that is not there yet looks like: it may be there in the next round, as one that is full (`BUSY`) may
+# have room. Later nothing but the user ends it
 _PASSES = (Exit.RUNTIME, Exit.UNTRUSTWORTHY)
 _DAY_S = 86_400
 
@@ -63,7 +64,8 @@ class Series:
                         found = measured(network, self.only, self.request, progress)
                 except (PathcastError, OSError) as failed:
                     error = _known(failed)
-                    if error.exit == Exit.INTERRUPTED or (self.bytes == 0 and error.exit not in _PASSES):
+                    passes = error.exit in _PASSES or error.code in BUSY
+                    if error.exit == Exit.INTERRUPTED or (self.bytes == 0 and not passes):
                         raise
                     self._away(error)
                     if network is None or network.real_time:

@@ -89,6 +89,13 @@ def test_a_far_end_that_is_not_there_yet_is_waited_for(run, capsys):
     assert "2 rounds: no answer: is the far end running?" in said.err
 
 
+@pytest.mark.parametrize("code", ["queue", "sessions", "sessions-per-key", "sessions-per-source", "pause", "time"])
+def test_a_far_end_that_is_full_is_waited_for(run, capsys, code):
+    full = PathcastError(code, "busy", None, Exit.REFUSED)
+    assert run(FarEnd([False, True], full), 2) is not full
+    assert ["error" in json.loads(line) for line in capsys.readouterr().out.splitlines()] == [True, False]
+
+
 @pytest.mark.parametrize("exit", [Exit.USAGE, Exit.REFUSED, Exit.MISSING])
 def test_what_no_round_would_mend_ends_it_at_the_beginning_only(run, exit):
     fault = PathcastError("fault", "wrong", None, exit)

@@ -405,6 +405,14 @@ def test_what_no_later_round_would_mend_ends_it_at_the_beginning():
         made.run(1)
 
 
+def test_a_far_end_that_is_full_is_tried_again():
+    end = Far(Time())
+    end._answer = lambda: (_ for _ in ()).throw(PathcastError("sessions", "it has its 64 sessions", None, 4))
+    made, _, said = watch(Time(), [end])
+    made.run(2)
+    assert said.count("far: it has its 64 sessions; it is tried again every 5 min") == 1
+
+
 def test_an_allowance_that_is_too_small_is_refused():
     time = Time()
     with pytest.raises(PathcastError, match="one round of one path takes up to 121 KB") as refused:

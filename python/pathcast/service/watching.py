@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, Protocol
 
 from pathcast import zone
-from pathcast.errors import Exit, PathcastError, usage
+from pathcast.errors import BUSY, Exit, PathcastError, usage
 from pathcast.history import clock
 from pathcast.history.clock import Moment
 from pathcast.history.records import Event
@@ -323,7 +323,8 @@ class Watch:
 
     def _failed(self, name: str, failed: PathcastError | OSError) -> None:
         error = failed if isinstance(failed, PathcastError) else PathcastError("system", failed.strerror or str(failed))
-        if error.exit == Exit.INTERRUPTED or (error.exit not in _PASSES and not any(self.rounds.values())):
+        passes = error.exit in _PASSES or error.code in BUSY
+        if error.exit == Exit.INTERRUPTED or (not passes and not any(self.rounds.values())):
             raise error
         self._fault, at_s = error, self._now_s()
         if name not in self.away:

@@ -319,7 +319,7 @@ class Measurement:
         if not up:
             hint = "is the far end running, and does its UDP port let packets through?"
         elif whys & set(_MENDED_BY_MORE):
-            hint = "give more --time and --budget, or measure when the hosts are less busy"
+            hint = "give more --time and --budget, raise the far end's limits if it grants less, or wait for idle hosts"
         else:
             hint = "measure again when the path answers; `pathcast paths` shows the others"
         return PathcastError("untrustworthy", "; ".join(self.missing), hint, Exit.UNTRUSTWORTHY)
@@ -340,6 +340,7 @@ class Request:
     """What is to be measured.
 
     bytes, time_s: limits of each direction of each path, IP bytes and seconds; None: by the capacity that is found.
+    whole: where both are given, the default method takes all of them, whatever the capacity asks for.
     at_once: all paths at the same time, which shows what they share, instead of one after the other.
     effort: light (at most 116 kB a path), usual, or thorough (up to 10 s a direction: loss and the queue's depth too,
     of which no more than queue_s is built).
@@ -354,6 +355,7 @@ class Request:
     seed: int | None = None
     effort: str = "usual"
     queue_s: float = 0.5
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if not self.directions or set(self.directions) - set(DIRECTIONS):

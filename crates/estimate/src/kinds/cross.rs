@@ -210,7 +210,9 @@ fn window(loss: f64, round_trip: f64) -> f64 {
 pub fn tcp(known: &Knowledge, c: f64, round_trip: f64) -> Value {
     let is = |value: &Value| value.value.is_some_and(|p| p > 0.5);
     let free = known.available_bps;
-    let Some(a) = free.value else { return Value::none(WhyNot::Ambiguous) };
+    let Some(a) = free.value else { return Value::none(free.why.unwrap_or(WhyNot::Ambiguous)) };
+    // what a policer drops is perhaps nobody's
+    let why = free.why.or(is(&known.policer.probability).then_some(WhyNot::Ambiguous));
     let gives = known.cross.elastic.value.unwrap_or(0.0);
     let (low, high) = (free.low.max(0.0), free.high.max(a).min(ABOVE * c));
     let among = |flows: f64| c / (1.0 + flows);
@@ -225,10 +227,10 @@ pub fn tcp(known: &Knowledge, c: f64, round_trip: f64) -> Value {
     let loss = known.loss.random;
     // a few losses may be a queue's
     let Some(lost) = loss.value.filter(|&lost| lost > 0.0 && loss.low > KNOWN * lost) else {
-        return Value { low: gets.low.min(most(loss.high.min(1.0)) / OFF), ..gets };
+        return Value { low: gets.low.min(most(loss.high.min(1.0)) / OFF), ..gets }.but(why);
     };
     let value = gets.value.map_or(0.0, |value| value.min(most(lost)));
-    Value::of(value, gets.low.min(most(loss.high) / OFF), gets.high.min(OFF * most(loss.low)))
+    Value::of(value, gets.low.min(most(loss.high) / OFF), gets.high.min(OFF * most(loss.low))).but(why)
 }
 
 /// What others send now, as far as it is known what is `free` [bit/s].

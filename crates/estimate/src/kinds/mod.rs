@@ -153,8 +153,13 @@ impl Thorough {
     }
 
     /// In place of what was available while nothing was overloaded what was so on the whole: who gives way, or loses at a full queue,
-    /// left more. In a queue for every flow nobody does.
-    pub fn reckon(&self, known: &mut Knowledge) {
+    /// left more. In a queue for every flow nobody does. Who gives way is not known where that is not known of what was `available`:
+    /// it was told at a half.
+    pub fn reckon(&self, available: &Estimate, known: &mut Knowledge) {
+        if let (None, Value { value: None, why: Some(why), .. }) = (available.value_bps, known.available_bps) {
+            known.cross.elastic = Value::none(why);
+            return;
+        }
         let is = |value: &Value| value.value.is_some_and(|p| p > 0.5);
         let Some(probing) = &self.begun else { return };
         if is(&known.queue.fair) || is(&known.policer.probability) {
@@ -257,6 +262,10 @@ fn judge(trail: &Trail, c: f64, free: Value, known: &mut Knowledge) {
         _ => Value::bare(fair * (1.0 - policed)),
     };
     known.queue.managed = Value::bare(managed);
+    if !trail.points.iter().any(|p| p.sparse) {
+        // it had no flow of its own
+        (known.queue.fair, known.queue.managed) = (Value::none(WhyNot::NotSeen), Value::none(WhyNot::NotSeen));
+    }
     known.cross = cross::find(trail, c, free, a, fair > 0.5);
     if policed > 0.5 {
         // what it drops is perhaps nobody's
@@ -325,6 +334,31 @@ mod tests {
         let unknown = judged(&Estimate::none(WhyNot::TooFew, 0), 1000).cross;
         assert_eq!(unknown.load_bps, Value { value: None, low: 0.0, high: C, why: Some(WhyNot::TooFew) });
         assert_eq!((unknown.mean_bps.value, unknown.mean_bps.why), (None, Some(WhyNot::TooFew)));
+    }
+
+    #[test]
+    fn what_tcp_would_get_and_who_gives_way_are_as_doubtful_too() {
+        let gets = |free: &Estimate, lost| {
+            let mut known = judged(free, lost);
+            known.available_bps = Value::from(free);
+            cross::tcp(&known, C, 0.05)
+        };
+        let sure = Estimate::of(6e6, 5e6, 7e6, 1);
+        let doubtful = Estimate { why_not: Some(WhyNot::Inconsistent), ..sure };
+        assert_eq!(gets(&sure, 1000).why, None);
+        assert_eq!(gets(&doubtful, 1000).why, Some(WhyNot::Inconsistent));
+        assert!(gets(&doubtful, 1000).value.is_some());
+        assert_eq!(gets(&sure, 4).why, Some(WhyNot::Ambiguous), "policed");
+        let unknown = Estimate::none(WhyNot::TooFew, 0);
+        assert_eq!((gets(&unknown, 1000).value, gets(&unknown, 1000).why), (None, Some(WhyNot::TooFew)));
+        let mut known = Knowledge { available_bps: Value::from(&unknown), ..judged(&unknown, 1000) };
+        known.cross.elastic = Value::bare(0.9);
+        Thorough::new(Nanos::millis(500), 1).reckon(&unknown, &mut known);
+        assert_eq!(known.cross.elastic, Value::none(WhyNot::TooFew));
+        known.cross.elastic = Value::bare(0.9);
+        // what is too rough to be told is known all the same
+        Thorough::new(Nanos::millis(500), 1).reckon(&sure, &mut known);
+        assert_eq!(known.cross.elastic.value, Some(0.9));
     }
 
     #[test]

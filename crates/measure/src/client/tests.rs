@@ -86,11 +86,32 @@ fn a_far_end_whose_clock_is_none() {
     }
 }
 
+fn asked(paths: usize) -> Request {
+    Request { paths, directions: vec![Direction::In], ..Request::new(Key::new("one", vec![1; 32]).unwrap()) }
+}
+
 /// How long a far end that answers like this keeps a client, and why it went; none: it would wait for more than an hour.
-fn kept(paths: usize, mut answer: impl FnMut(&Datagram) -> Vec<(Kind, Vec<u8>)>) -> Option<(Nanos, serde_json::Value)> {
-    let key = Key::new("one", vec![1; 32]).unwrap();
-    let began = Nanos::secs(9);
-    let request = Request { paths, directions: vec![Direction::In], ..Request::new(key.clone()) };
+fn kept(paths: usize, answer: impl FnMut(&Datagram) -> Vec<(Kind, Vec<u8>)>) -> Option<(Nanos, serde_json::Value)> {
+    kept_by(asked(paths), Nanos::millis(5), answer)
+}
+
+/// The same of this request; each answer comes so late. It hears of a train the first packet.
+fn kept_by(
+    request: Request,
+    late: Nanos,
+    answer: impl FnMut(&Datagram) -> Vec<(Kind, Vec<u8>)>,
+) -> Option<(Nanos, serde_json::Value)> {
+    kept_probed(request, late, (0, 0, 1), answer)
+}
+
+/// The same; a Probe without a body is this one of its train.
+fn kept_probed(
+    request: Request,
+    late: Nanos,
+    probe: (u32, u16, u16),
+    mut answer: impl FnMut(&Datagram) -> Vec<(Kind, Vec<u8>)>,
+) -> Option<(Nanos, serde_json::Value)> {
+    let (key, began) = (request.key.clone(), Nanos::secs(9));
     let mut client = Client::new(request, Entropy { nonce: [5; 32], session: [6; 16] });
     let (mut now, mut forge, mut number, mut wake) = (began, None, 0, Nanos::MAX);
     client.handle(now, Event::Started);
@@ -106,12 +127,19 @@ fn kept(paths: usize, mut answer: impl FnMut(&Datagram) -> Vec<(Kind, Vec<u8>)>)
                 } else {
                     let session: &Forge = forge.as_ref().unwrap();
                     let mut say = |(kind, body): (Kind, Vec<u8>)| {
+                        if kind == Kind::Probe && body.is_empty() {
+                            return session.probe(false, said.path, said.part, probe, 0);
+                        }
                         number += 1;
                         session.say(false, kind as u8 - 1, said.path, said.part, number, &body)
                     };
                     answer(&said).into_iter().map(&mut say).collect()
                 };
                 (reply.path, answers)
+            }
+            Some(Action::SendTrain(train)) => {
+                answer(&Datagram::parse(train.head(0)).unwrap());
+                continue;
             }
             Some(Action::Done(result)) => {
                 let result: serde_json::Value = serde_json::from_slice(&result).unwrap();
@@ -129,7 +157,7 @@ fn kept(paths: usize, mut answer: impl FnMut(&Datagram) -> Vec<(Kind, Vec<u8>)>)
             }
         };
         for packet in answers {
-            now += Nanos::millis(5);
+            now += late;
             let event =
                 Event::Received { path, packet: &packet, size: 100, dscp: 0, ecn: 0, at: now, batch: Batch::SINGLE };
             client.handle(now, event);
@@ -139,9 +167,17 @@ fn kept(paths: usize, mut answer: impl FnMut(&Datagram) -> Vec<(Kind, Vec<u8>)>)
 }
 
 fn opened() -> Vec<u8> {
-    let [_, opened, _] =
-        forge::bodies_of(0, Budget { bytes: Bytes(1_000_000), time: Nanos::secs(9) }, 1, Nanos::ZERO, 1 << 30);
+    granting(Budget { bytes: Bytes(1_000_000), time: Nanos::secs(9) })
+}
+
+fn granting(total: Budget) -> Vec<u8> {
+    let [_, opened, _] = forge::bodies_of(0, total, 1, Nanos::ZERO, 1 << 30);
     opened
+}
+
+/// The answer to Time.
+fn stamped(said: &Datagram) -> (Kind, Vec<u8>) {
+    (Kind::Stamp, forge::stamp(u32::from_be_bytes(said.body.try_into().unwrap()), Nanos(100), Nanos(200)))
 }
 
 /// What a client says of a far end that speaks the version before, and of one that forges its words.
@@ -257,31 +293,77 @@ fn a_far_end_that_sends_more_than_it_says() {
 /// A far end that forges the words of another address hears nothing of what is said there.
 #[test]
 fn nothing_is_sent_to_an_address_that_reads_no_questions() {
-    for (reads, proven) in [(false, false), (true, true)] {
+    let cases = [5, 120].map(Nanos::millis).into_iter().flat_map(|late| [(late, false, false), (late, true, true)]);
+    for (late, reads, proven) in cases {
         let mut probes = 0;
         let answer = |said: &Datagram| {
-            let guesses = |ids: &mut dyn Iterator<Item = u32>| {
-                ids.map(|id| (Kind::Stamp, forge::stamp(id, Nanos(100), Nanos(200)))).collect::<Vec<_>>()
-            };
+            probes += u32::from(said.path == 1 && matches!(said.kind, Kind::Begin | Kind::Probe));
             match said.kind {
                 Kind::Open => vec![(Kind::Opened, opened())],
                 Kind::PathHello => vec![(Kind::PathCookie, Cookie { epoch: 1, digest: [7; 32] }.encode())],
                 Kind::PathJoin => vec![(Kind::PathJoined, vec![])],
-                Kind::Time if said.path == 0 || reads => {
-                    guesses(&mut std::iter::once(u32::from_be_bytes(said.body.try_into().unwrap())))
+                Kind::Time if said.path == 0 || reads => vec![stamped(said)],
+                Kind::Time => {
+                    (1..=12).map(|id| (Kind::Stamp, forge::stamp(id, Nanos(100), Nanos(200)))).collect::<Vec<_>>()
                 }
-                Kind::Time => guesses(&mut (1..=12)),
-                Kind::Begin => {
-                    probes += u32::from(said.path == 1);
-                    vec![(Kind::Outcome, forge::outcome([5e6, 4e6, 6e6], 1, &[]))]
-                }
+                Kind::Begin => vec![(Kind::Outcome, forge::outcome([5e6, 4e6, 6e6], 1, &[]))],
                 _ => vec![],
             }
         };
-        let (_, result) = kept(2, answer).expect("it waits for ever");
+        let request = Request { directions: vec![Direction::Out, Direction::In], ..asked(2) };
+        let (_, result) = kept_by(request, late, answer).expect("it waits for ever");
         let [near, far] = [0, 1].map(|path| &result["paths"][path]["directions"]["in"]["available_bps"]);
-        assert_eq!(near["value"], 5e6, "{result:#}");
-        assert_eq!((probes > 0, far["value"] == 5e6), (proven, proven), "{result:#}");
+        assert_eq!(near["value"], 5e6, "{late:?} {result:#}");
+        assert_eq!((probes > 0, far["value"] == 5e6), (proven, proven), "{late:?} {probes} {result:#}");
+        assert_eq!(result["paths"][1]["down"].is_null(), proven, "{late:?} {result:#}");
+    }
+}
+
+/// Where the flow beside the path's comes from is said until probes of it come, and no longer.
+#[test]
+fn what_shows_the_second_port_is_said_again_where_it_was_lost() {
+    for (probe, least, most) in [((0, 0, 1), 2, TRIES), ((1 << 31, 0, 1), 1, 1)] {
+        let mut beside = 0;
+        let answer = |said: &Datagram| {
+            beside += u32::from(said.kind == Kind::Beside);
+            match said.kind {
+                Kind::Open | Kind::Poll => vec![(Kind::Opened, opened())],
+                Kind::Time => vec![stamped(said)],
+                Kind::Begin => vec![(Kind::Probe, vec![])],
+                _ => vec![],
+            }
+        };
+        let request = Request { effort: Effort::Thorough { queue: Nanos::millis(500) }, ..asked(1) };
+        kept_probed(request, Nanos::millis(5), probe, answer).expect("it waits for ever");
+        assert!((least..=most).contains(&beside), "{beside}");
+    }
+}
+
+#[test]
+fn less_time_than_was_asked_for_is_said_where_it_was_needed() {
+    for (begins, said) in [(1500, true), (1, false)] {
+        let mut begun = 0;
+        let answer = |said: &Datagram| match said.kind {
+            Kind::Open | Kind::Poll => {
+                vec![(Kind::Opened, granting(Budget { bytes: Bytes(10_000_000), time: Nanos::secs(300) }))]
+            }
+            Kind::Time => vec![stamped(said)],
+            Kind::Begin => {
+                begun += 1;
+                let outcome = forge::outcome([5e6, 4e6, 6e6], 1, &[]);
+                vec![if begun < begins { (Kind::Queued, vec![]) } else { (Kind::Outcome, outcome) }]
+            }
+            _ => vec![],
+        };
+        let budget = Budget { time: Nanos::secs(600), ..asked(1).budget };
+        let (held, result) = kept_by(Request { budget, ..asked(1) }, Nanos::millis(5), answer).unwrap();
+        let notes = result["notes"].as_array().unwrap();
+        assert_eq!(notes.len(), usize::from(said), "{held:?} {notes:?}");
+        let told = notes.iter().all(|note| {
+            let note = note.as_str().unwrap();
+            note.contains("its limit `time`") && note.contains("300s") && note.contains("240s")
+        });
+        assert!(told, "{notes:?}");
     }
 }
 

@@ -8,7 +8,7 @@ use pathcast_estimate::Budget;
 use pathcast_session::address::source;
 use pathcast_session::{Full, Place};
 
-use super::super::bucket::Bucket;
+use super::super::bucket::Grant;
 use super::super::far::{Address, FarAction};
 use super::super::far_path::FarPath;
 use super::super::keys::{SessionKeys, greeting};
@@ -107,7 +107,7 @@ impl<A: Address> FarEnd<A> {
             bytes: 0,
             asked: 0,
             _place: place,
-            allowance: Allowance { rate: Bucket::of_bytes(self.limits.rate), came: 0, told: 0 },
+            allowance: Allowance { rate: Grant::new(self.limits.rate), came: 0, told: 0 },
         };
         self.sessions.insert(id, session);
         self.promote(now);

@@ -18,7 +18,8 @@ const C: f64 = 200e6;
 fn path(share: Share) -> FarPath<usize> {
     let key = pathcast_session::Key::new("k", vec![1; 32]).unwrap();
     let keys = SessionKeys::new(&key, &[2; 32], &[3; 32]);
-    FarPath::new(0, Channel::new(keys.session, 0, keys.far_end, keys.client), share)
+    let path = FarPath::new(0, Channel::new(keys.session, 0, keys.far_end, keys.client), share);
+    FarPath { beside: Some(1), ..path }
 }
 
 /// A thorough part, to its result; with the rates of its large trains [bit/s].
@@ -30,7 +31,7 @@ fn thorough(path: &mut FarPath<usize>, part: u8, c: f64) -> (Outcome, Vec<f64>) 
     let mut now = Nanos::secs(100);
     path.begin(now, part, &begin, all, 0);
     let (mut line, mut reports, mut rates) = (Fluid::new(c, 0.0, DELAY), Vec::<(Nanos, Vec<u8>)>::new(), Vec::new());
-    let (mut granted, mut next) = (Bucket::of_bytes(Rate(10_000_000_000)), [0, BESIDE]);
+    let (mut granted, mut next) = (Grant::new(Rate(10_000_000_000)), [0, BESIDE]);
     loop {
         match path.next(now, &mut granted) {
             Some(FarPathAction::Train(train)) => {

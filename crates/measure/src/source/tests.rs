@@ -33,7 +33,7 @@ fn source_in(share: &Share) -> Source {
 }
 
 fn train(source: &mut Source, now: Nanos) -> Train {
-    let mut granted = Bucket::of_bytes(pathcast_base::Rate(u64::MAX / 16));
+    let mut granted = Grant::new(pathcast_base::Rate(u64::MAX / 16));
     match source.next(now, &mut granted) {
         Some(SourceAction::Train(train)) => train,
         _ => panic!("no train at {now:?}"),
@@ -99,7 +99,7 @@ fn cut() -> (Source, usize, impl Fn(usize) -> Nanos + Copy, Nanos) {
 
 fn asks(source: &mut Source, now: Nanos) -> bool {
     source.wake() <= now && {
-        let mut granted = Bucket::of_bytes(pathcast_base::Rate(u64::MAX / 16));
+        let mut granted = Grant::new(pathcast_base::Rate(u64::MAX / 16));
         source.wake = Nanos::MAX; // no other train
         matches!(source.next(now, &mut granted), Some(SourceAction::Ask(_)))
     }
@@ -172,7 +172,7 @@ fn what_has_not_left_is_not_asked_for() {
 fn a_host_that_is_behind_is_given_no_more_to_send() {
     let mut source = source();
     let (second, begins) = known(&mut source);
-    let mut granted = Bucket::of_bytes(pathcast_base::Rate(u64::MAX / 16));
+    let mut granted = Grant::new(pathcast_base::Rate(u64::MAX / 16));
     let late = begins + second.duration() + BEHIND + Nanos::millis(1);
     assert!(!source.is_behind(begins) && source.is_behind(late));
     source.wake = late;
@@ -202,7 +202,7 @@ fn who_has_no_room_for_more_waits_for_what_is_on_its_way_and_says_why_it_ends() 
     let mut source = source_in(&room.share());
     let (second, begins) = known(&mut source);
     let (left, told) = leaves(&mut source, &second, begins);
-    let mut granted = Bucket::of_bytes(pathcast_base::Rate(u64::MAX / 16));
+    let mut granted = Grant::new(pathcast_base::Rate(u64::MAX / 16));
     let (mut other, mut now) = (room.share().holding(), begins);
     other.set(400_000);
     while !source.full && now < told {

@@ -4,7 +4,7 @@ mod net;
 
 use net::{At, Line, Net, Packet};
 use pathcast_base::{Bytes, Nanos};
-use pathcast_estimate::Budget;
+use pathcast_estimate::{Budget, Effort};
 use pathcast_measure::{Client, ClockState, Direction, FarEnd, MeasureLimits, MethodName, Request};
 use pathcast_session::{Entropy, Key, KeyRing, Quota};
 use proptest::prelude::*;
@@ -92,6 +92,32 @@ fn on_long_paths_the_waits_are_shared() {
     let (long, short) = (elapsed(0.1), elapsed(0.01));
     assert!(long.0 < 2.6 && long.1 < 1_000_000, "{long:?}");
     assert!(short.0 > 3.0, "{short:?}");
+}
+
+/// A far end that has not heard of a second port sends nothing as if there were one, and knows nothing that only that shows.
+#[test]
+fn a_lost_word_of_the_second_port_makes_no_fair_queue_one_for_all() {
+    const BESIDE: u8 = 21;
+    for lost in [1, usize::MAX] {
+        let effort = Effort::Thorough { queue: Nanos::millis(500) };
+        let asked = Request { directions: vec![Direction::In], effort, sparing: true, ..request(20_000, 10_000) };
+        let mut net = one(Line::default(), 1, asked);
+        let mut said = 0;
+        net.filter = Box::new(move |_, packet| {
+            let beside = packet.to_far && packet.payload[3] == BESIDE;
+            said += usize::from(beside);
+            !beside || said > lost
+        });
+        net.finish(Nanos::secs(30));
+        let probes = net.log.iter().filter(|(_, packet)| !packet.to_far && packet.payload[3] == 15);
+        let beside = probes.filter(|(_, packet)| packet.payload[16] & 0x80 != 0).count();
+        let queue = &direction(net.result(0), 0, "in")["queue"];
+        let not_seen = ["fair", "managed"].map(|of| queue[of]["value"].is_null() && queue[of]["why"] == "not-seen");
+        let all_lost = lost == usize::MAX;
+        assert_eq!((beside == 0, not_seen), (all_lost, [all_lost; 2]), "{beside} {queue}");
+        let told = net.log.iter().filter(|(_, packet)| packet.to_far && packet.payload[3] == BESIDE).count();
+        assert!((2..=8).contains(&told), "{told}");
+    }
 }
 
 #[test]
