@@ -5,11 +5,12 @@ mod error;
 mod samples;
 
 use pathcast_base::{Nanos, PathAddr, PathManagerKind, Protocol, SubflowReport, TransferReport, TransferSample};
-use pathcast_scenario::{End, MAX_SUBFLOWS, addresses};
+use pathcast_scenario::{Changed, End, MAX_SUBFLOWS, addresses};
 
 use crate::conn::Owner;
 use crate::error::SimError;
 use crate::handshake::Wanted;
+use crate::network::wire;
 use crate::observe::Nobody;
 use crate::report::{self, FlowReport};
 use crate::run::{SLICE, World};
@@ -151,11 +152,18 @@ impl World {
         }
     }
 
-    /// How long a transfer may take: long enough for any that makes its way.
+    /// How long a transfer may take: long enough for any that makes its way, whatever the scenario changes meanwhile.
     fn patience(&self, paths: &[usize], bytes: u64) -> Nanos {
-        let scenario = self.scenario();
+        let Sim { scenario, network, now, .. } = &self.sim;
         let hops = paths.iter().flat_map(|&path| &scenario.paths[path].hops);
-        let slowest = hops.filter_map(|hop| scenario.links[hop.link].params(hop.direction).mean_rate()).min();
+        let wires: Vec<_> = hops.map(|hop| wire(hop.link, hop.direction)).collect();
+        let to_come = scenario.changes.iter().filter(|change| change.at.0 >= *now);
+        let to_come = to_come.filter_map(|change| match &change.what {
+            Changed::Link { link, direction, params, .. } => wires.contains(&wire(*link, *direction)).then_some(params),
+            Changed::Traffic { .. } => None,
+        });
+        let in_force = wires.iter().map(|&wire| network.wires[wire].params());
+        let slowest = in_force.chain(to_come).filter_map(|params| params.mean_rate()).min();
         let needed = slowest.map_or(Nanos::ZERO, |rate| rate.time_for(bytes));
         PATIENCE.max(Nanos(needed.0.saturating_mul(PATIENCE_TIMES)))
     }

@@ -350,6 +350,7 @@ impl<O: Observer> Sim<O> {
                 flags |= CWR;
             }
         }
+        let bytes = u32::from(bytes) + self.config.header[conn.kind];
         let packet = Packet {
             seq,
             dsn,
@@ -358,7 +359,7 @@ impl<O: Observer> Sim<O> {
             flow,
             extra: NONE,
             window: 0,
-            bytes: (u32::from(bytes) + self.config.header[conn.kind]) as u16,
+            bytes: u16::try_from(bytes).expect("the scenario bounds `mss`"),
             generation: sub.generation,
             kind: Kind::Data,
             flags,

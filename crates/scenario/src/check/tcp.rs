@@ -12,7 +12,7 @@ pub(super) fn tcp(spot: &Spot, tcp: &Tcp) -> Result<(), Problem> {
     let mss = tcp.mss.map(|mss| mss.0);
     let ranges = [
         ("initial_window", tcp.initial_window.map(u64::from), 1, 1000, ""),
-        ("mss", mss, 64, 65_495, "B"),
+        ("mss", mss, 64, 65_439, "B"), // with the headers of Multipath TCP over IPv6 a packet of 65,535 B
         ("initial_ssthresh", tcp.initial_ssthresh.map(|bytes| bytes.0), 1, 1 << 40, "B"),
         ("delayed_ack", tcp.delayed_ack.map(u64::from), 1, 2, ""),
         ("abc_limit", tcp.abc_limit.map(u64::from), 1, 65_535, ""),

@@ -185,7 +185,7 @@ fn values_out_of_range() {
     tcp("initial_window = -1", "tcp.initial_window", "a whole number, 1 to 1000");
     tcp("delayed_ack = -1", "tcp.delayed_ack", "a whole number, 1 to 2");
     tcp("abc_limit = 5000000000", "tcp.abc_limit", "a whole number, 1 to 65535");
-    tcp("mss = \"10B\"", "tcp.mss", "64B to 65495B");
+    tcp("mss = \"10B\"", "tcp.mss", "64B to 65439B");
     tcp("delayed_ack = 3", "tcp.delayed_ack", "1 to 2");
     tcp("min_rto = \"0s\"", "tcp.min_rto", "at most 120s");
     tcp("abc_limit = 0", "tcp.abc_limit", "1 to 65535");

@@ -27,8 +27,9 @@ pub(super) struct AckSummary {
     oldest: Option<u64>,
     newest: Option<u64>,
     oldest_sacked: Option<u64>,
-    /// Segments ever thought to be lost, before the ACK.
+    /// Segments ever thought to be lost, before the ACK; behind the highest that blocks had told of by then.
     pub lost_before: u64,
+    fack: u64,
     /// A block told of something new; what it moved past had been sent again, and no block had told of it.
     pub told: bool,
     pub again_acked: bool,
@@ -72,8 +73,10 @@ impl Sender {
             duplicate: ack.flags & DUPLICATE != 0,
             echo: ack.stamp,
             lost_before: self.all_lost,
+            fack: self.high_sacked,
             ..AckSummary::default()
         };
+        let reordered = self.rack.reordered;
         if blocks.len > 0 && config.sack {
             self.take_blocks(now, ack.seq, blocks.as_slice(), config, &mut summary);
             summary.told = summary.delivered > 0;
@@ -91,7 +94,10 @@ impl Sender {
         }
         if summary.duplicate {
             self.undo.duplicate();
-            self.rack.widen(now);
+            // else it was not RACK's haste (tcp_dsack_seen)
+            if reordered && !self.answers_probe() {
+                self.rack.widen(now);
+            }
         }
 
         self.all_delivered += u64::from(summary.delivered);
@@ -150,7 +156,7 @@ impl Sender {
     #[cold]
     fn take_blocks(&mut self, now: u64, cumulative: u64, blocks: &[Range], config: &Config, summary: &mut AckSummary) {
         let (floor, nxt) = (cumulative.max(self.una), self.nxt);
-        let (fack, high_seq) = (self.high_sacked, self.high_seq);
+        let (fack, high_seq) = (summary.fack, self.high_seq);
         let min_rtt = u64::from(self.rtt.min_us) * 1000;
         let off = if config.ns3_duplicates() { LOST } else { LOST | RETRANS };
         for &(start, end) in blocks {
@@ -208,7 +214,7 @@ impl Sender {
                 summary.oldest = summary.oldest.or(Some(segment.sent));
                 newest = newest.max(Some(segment.sent));
                 summary.original |= seq < self.high_seq;
-                self.rack.reordered |= config.sack && seq < self.high_sacked;
+                self.rack.reordered |= config.sack && seq < summary.fack;
             }
             if config.rack {
                 self.rack.delivered(now, seq, segment.sent, again, min_rtt);
@@ -251,5 +257,75 @@ impl Sender {
             self.rtt.sample(rtt_us, self.una, self.nxt, config);
         }
         summary.newest.map_or(0, us)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use pathcast_congestion::{Params, controller};
+    use pathcast_scenario::{Preset, Tcp};
+
+    use super::*;
+    use crate::packet::{Kind, NONE};
+
+    const MS: u64 = 1_000_000;
+
+    /// An ACK comes, with its blocks and flags.
+    pub(in crate::tcp) fn comes(sender: &mut Sender, now: u64, seq: u64, blocks: &[Range], flags: u8, config: &Config) {
+        let packet = Packet {
+            seq,
+            dsn: 0,
+            stamp: 0,
+            hop: 0,
+            flow: 0,
+            extra: NONE,
+            window: 1000,
+            bytes: 52,
+            generation: 0,
+            kind: Kind::Ack,
+            flags,
+        };
+        let mut told = Blocks { len: blocks.len() as u8, ..Blocks::default() };
+        told.range[..blocks.len()].copy_from_slice(blocks);
+        sender.acknowledge(now, &packet, &told, config, None);
+    }
+
+    /// A sender whose ten first segments left at the start, the first four of which were acknowledged after an RTT of so many ms.
+    fn four_of_ten(rtt_ms: u32) -> (Sender, Config) {
+        let config = Config::new(&Tcp { preset: Preset::Linux, ..Tcp::default() });
+        let mut sender = Sender::new(&Params::new(controller("reno").unwrap()));
+        sender.establish(0, 0, 0, &config, None);
+        sender.rtt.sample(rtt_ms * 1000, 0, 0, &config);
+        for dsn in 0..10 {
+            sender.send_new(1, dsn, 1448, &config);
+        }
+        comes(&mut sender, u64::from(rtt_ms) * MS, 4, &[], 0, &config);
+        (sender, config)
+    }
+
+    /// The same with segment 4 lost: recovery began a quarter of an RTT after the last that came in order, and it was sent
+    /// again; when.
+    pub(in crate::tcp) fn recovering(rtt_ms: u32) -> (Sender, Config, u64) {
+        let rtt = u64::from(rtt_ms) * MS;
+        let (mut sender, config) = four_of_ten(rtt_ms);
+        let told = rtt + rtt / 4; // since the timeout was armed
+        comes(&mut sender, told, 4, &[(5, 8)], 0, &config);
+        assert_eq!(sender.state, State::Recovery);
+        assert_eq!(sender.resend(told, &config), Some(4));
+        (sender, config, told)
+    }
+
+    /// What an ACK tells of beside the segments that it acknowledges has not overtaken them (tcp_ack: prior_fack).
+    #[test]
+    fn the_blocks_of_an_ack_overtake_nothing_that_it_acknowledges() {
+        let (mut sender, config) = four_of_ten(100);
+        comes(&mut sender, 101 * MS, 5, &[(6, 9)], 0, &config);
+        assert!(!sender.rack.reordered);
+        assert_eq!((sender.state, sender.resend(101 * MS, &config)), (State::Recovery, Some(5)), "at once");
+
+        let (mut sender, config) = four_of_ten(100);
+        comes(&mut sender, 101 * MS, 4, &[(6, 7)], 0, &config);
+        comes(&mut sender, 102 * MS, 5, &[(6, 7)], 0, &config);
+        assert!(sender.rack.reordered, "those of the ACK before");
     }
 }

@@ -258,6 +258,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use pathcast_base::Bytes;
+    use pathcast_scenario::Scenario;
 
     use super::*;
 
@@ -276,6 +277,19 @@ mod tests {
         for preset in [Preset::Linux, Preset::Ns3, Preset::Rfc] {
             let config = Config::preset(preset);
             assert_eq!([0, 1, 2, 3].map(|kind| config.mss[kind] + config.header[kind]), [1500; 4]);
+        }
+    }
+
+    /// An IP packet has 65,535 bytes at most, and so has its size here.
+    #[test]
+    fn the_largest_segment_fits_into_a_packet() {
+        let text = "[[link]]\nname = \"p\"\na = \"client\"\nb = \"server\"\n[[path]]\nname = \"p\"\nlinks = [\"p\"]\n";
+        for preset in ["linux", "ns3", "ns2", "rfc"] {
+            let given = |mss| Scenario::parse(&format!("{text}[tcp]\npreset = \"{preset}\"\nmss = \"{mss}B\"\n"), &[]);
+            let config = Config::new(&(64..=70_000).rev().find_map(|mss| given(mss).ok()).unwrap().tcp);
+            let packets = [0, 1, 2, 3].map(|kind| config.mss[kind] + config.header[kind]);
+            assert!(packets.iter().all(|&bytes| bytes <= 65_535), "{preset}: {packets:?}");
+            assert!(packets[3] > 65_400, "{preset}: {packets:?}");
         }
     }
 

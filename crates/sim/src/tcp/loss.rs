@@ -232,7 +232,10 @@ impl Sender {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ack::AckSummary;
+    use super::super::ack::tests::{comes, recovering};
     use super::*;
+    use crate::packet::DUPLICATE;
 
     /// The window for reordering grows by a quarter of the least RTT for each round trip in which something was sent again
     /// in vain, and is small again after sixteen recoveries that were none (RFC 8985, section 6.2, step 4).
@@ -249,5 +252,39 @@ mod tests {
         assert_eq!(rack.steps, 2);
         rack.recovered();
         assert_eq!(rack.steps, 0);
+    }
+
+    /// A duplicate widens the window only where reordering was seen before and where it is not a probe's, which a timer had
+    /// sent (tcp_dsack_seen).
+    #[test]
+    fn the_reordering_window_learns_of_reordering_alone() {
+        for (reordered, probe, una, blocks, steps) in [
+            (false, false, 8, &[][..], 0),
+            (true, false, 8, &[], 1),
+            (true, true, 8, &[], 1), // the probe's segment, the last, is still missing
+            (true, true, 8, &[(9, 10)], 0),
+            (true, true, 10, &[], 0),
+            (false, false, 4, &[(5, 9)], 0),
+        ] {
+            let (mut sender, config, began) = recovering(100);
+            sender.rack.reordered = reordered;
+            if probe {
+                sender.probed(began, true, true, &config);
+            }
+            comes(&mut sender, began + 1, una, blocks, DUPLICATE, &config);
+            assert_eq!(sender.rack.steps, steps, "reordered {reordered}, probe {probe}, {una} {blocks:?}");
+        }
+    }
+
+    /// What was sent again, and whose late original comes within the recovery, had been overtaken (tcp_try_undo_partial).
+    #[test]
+    fn a_late_original_was_overtaken() {
+        for (before, reordered) in [(1, true), (0, false)] {
+            let (mut sender, config, began) = recovering(100);
+            let mut summary = AckSummary::nothing(sender.all_lost);
+            (summary.moved, summary.echo) = (true, began - before);
+            sender.partial(&summary, &config);
+            assert_eq!(sender.rack.reordered, reordered);
+        }
     }
 }

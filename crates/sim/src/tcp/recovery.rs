@@ -256,7 +256,9 @@ impl Sender {
         if !summary.moved {
             return;
         }
-        if config.undo && self.undo.armed && self.undo.was_delayed(summary.echo) && self.retrans == 0 {
+        let late = config.undo && self.undo.armed && self.undo.was_delayed(summary.echo);
+        self.rack.reordered |= late && config.sack; // its original came (tcp_try_undo_partial)
+        if late && self.retrans == 0 {
             self.reduction.active = false;
             self.unmark();
             self.take_back(config);
@@ -333,30 +335,11 @@ mod tests {
     use pathcast_congestion::{Params, controller};
     use pathcast_scenario::{Preset, Tcp};
 
+    use super::super::ack::tests::{comes, recovering};
     use super::super::timer::Expired;
     use super::*;
-    use crate::packet::{Blocks, Kind, NONE, Packet, Range};
 
     const MS: u64 = 1_000_000;
-
-    /// A sender whose ten first segments left at the start, over an RTT of so many ms, with segment 4 lost: recovery began
-    /// a quarter of an RTT after the last that came in order, and it was sent again; when.
-    fn recovering(rtt_ms: u32) -> (Sender, Config, u64) {
-        let config = Config::new(&Tcp { preset: Preset::Linux, ..Tcp::default() });
-        let mut sender = Sender::new(&Params::new(controller("reno").unwrap()));
-        sender.establish(0, 0, 0, &config, None);
-        sender.rtt.sample(rtt_ms * 1000, 0, 0, &config);
-        for dsn in 0..10 {
-            sender.send_new(1 + dsn, dsn, 1448, &config);
-        }
-        let rtt = u64::from(rtt_ms) * MS;
-        comes(&mut sender, rtt, 4, &[], 0, &config);
-        let told = rtt + rtt / 4; // since the timeout was armed
-        comes(&mut sender, told, 4, &[(5, 8)], 0, &config);
-        assert_eq!(sender.state, State::Recovery);
-        assert_eq!(sender.resend(told, &config), Some(4));
-        (sender, config, told)
-    }
 
     /// A sender of so many segments over an RTT of 100 ms, after its timeout without an ACK; and when that was.
     fn timed_out(out: u64) -> (Sender, Config, u64) {
@@ -370,25 +353,6 @@ mod tests {
         let at = sender.deadline();
         assert!(matches!(sender.expire(at, &config, None), Expired::Timeout(1)));
         (sender, config, at)
-    }
-
-    fn comes(sender: &mut Sender, now: u64, seq: u64, blocks: &[Range], flags: u8, config: &Config) {
-        let packet = Packet {
-            seq,
-            dsn: 0,
-            stamp: 0,
-            hop: 0,
-            flow: 0,
-            extra: NONE,
-            window: 1000,
-            bytes: 52,
-            generation: 0,
-            kind: Kind::Ack,
-            flags,
-        };
-        let mut told = Blocks { len: blocks.len() as u8, ..Blocks::default() };
-        told.range[..blocks.len()].copy_from_slice(blocks);
-        sender.acknowledge(now, &packet, &told, config, None);
     }
 
     /// The timeout runs from when the first missing segment was sent again, else the repetition of it that time finds lost

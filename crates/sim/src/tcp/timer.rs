@@ -172,6 +172,11 @@ impl Sender {
         self.arm_rto(now, config);
     }
 
+    /// A duplicate that an ACK tells of may be the probe's: its segment has arrived.
+    pub(super) fn answers_probe(&self) -> bool {
+        self.timer.probe.is_some_and(|(until, again)| again && (self.una >= until || self.is_sacked(until - 1)))
+    }
+
     /// What an ACK says of a probe that is out.
     pub(super) fn end_probe(
         &mut self,

@@ -101,3 +101,34 @@ fn a_transfer_that_nobody_waits_for_leaves_a_network_that_goes_on() {
     carry(&mut world, &["p", "q"], 100_000, None).unwrap();
     world.check().unwrap();
 }
+
+/// An hour is not enough at the rate that the link has come to, or comes to; only a transfer that stands still is late.
+#[test]
+fn a_transfer_may_take_what_the_rates_of_its_time_need() {
+    let text = |rate: &str, change: &str| {
+        format!(
+            "[[link]]\nname = \"p\"\na = \"client\"\nb = \"server\"\nrate = \"{rate}\"\ndelay = \"20ms\"\nqueue = \"40 packets\"\n\
+             [[path]]\nname = \"p\"\nlinks = [\"p\"]\n{change}"
+        )
+    };
+    let bytes = 8_000_000; // 6400 s at 10 kbit/s
+    let change = "[[change]]\nat = \"2s\"\nlink = \"p\"\nrate = \"10kbit\"\n";
+    for (before, amends) in [(0, false), (20, false), (0, true), (20, true)] {
+        let mut world = World::open(&text("10Mbit", if amends { "" } else { change }), &[]).unwrap();
+        world.wait(Nanos::secs(before));
+        if amends {
+            world.amend("p", None, &[("rate".into(), "10kbit".into())]).unwrap();
+        }
+        let took = carry(&mut world, &["p"], bytes, None).map(|report| report.elapsed_s);
+        assert!(took.as_ref().is_ok_and(|&s| s > 3600.0), "after {before} s, amended {amends}: {took:?}");
+    }
+
+    // no change of a slow past, nor one of another link
+    let others = text("10kbit", "[[change]]\nat = \"2s\"\nlink = \"p\"\nrate = \"10Mbit\"\n");
+    let cut = "[[change]]\nat = \"21s\"\nlink = \"p\"\nloss = 1.0\n[[link]]\nname = \"q\"\na = \"client\"\nb = \"server\"\n\
+               rate = \"1kbit\"\n[[traffic]]\nkind = \"poisson\"\nlink = \"q\"\ndirection = \"ab\"\nrate = \"100bit\"\n";
+    let mut world = World::open(&(others + cut), &[]).unwrap();
+    world.wait(Nanos::secs(20));
+    let error = carry(&mut world, &["p"], bytes, None).unwrap_err();
+    assert!(world.now() < Nanos::secs(20 + 3601), "{error} at {}", world.now());
+}
