@@ -58,7 +58,7 @@ pub(crate) const FASTEST: f64 = 1e12;
 pub struct Seen {
     /// IP bytes.
     pub size: u16,
-    /// When it left, by the sender's clock [ns].
+    /// When it left, by the sender's clock [ns]; where it waited in the host's own queue when it was handed over.
     pub sent: Nanos,
     /// When it arrived, by the receiver's clock [ns]; none: lost, or missed.
     pub received: Option<Nanos>,
