@@ -138,6 +138,22 @@ fn out(maker: &dyn SocketMaker, path: PathAddr, port: u16, seed: u8) -> Value {
     result["paths"][0]["directions"]["out"].clone()
 }
 
+/// Loopback is as fast as whoever sends.
+#[test]
+fn a_line_faster_than_its_host_has_no_capacity() {
+    let server = serve(&*host(), &["127.0.0.1:0"]);
+    let port = server.local_addrs()[0].port();
+    let mut seed = 20;
+    tried(|| {
+        seed += 1;
+        let found = out(&*host(), path("127.0.0.1", "127.0.0.1"), port, seed);
+        let [capacity, available] = ["capacity_bps", "available_bps"].map(|of| &found[of]);
+        let none = |of: &Value| of["value"].is_null() && of["high"].is_null() && of["why"] == "host-too-slow";
+        let carried = capacity["low"].as_f64().is_some_and(|low| low > 1e6);
+        if none(capacity) && none(available) && carried { Ok(()) } else { Err(format!("{capacity} {available}")) }
+    });
+}
+
 /// Half of what leaves the client's own queue, the narrowest of the path, is somebody else's.
 #[test]
 fn a_queue_of_the_senders_own_is_one_of_the_paths() {
