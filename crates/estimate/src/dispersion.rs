@@ -259,7 +259,7 @@ pub(super) fn whole_batches(train: &TrainSeen) -> usize {
 const STALL: u64 = 300_000;
 
 /// So many packets of a train left without the sending host being held up: those behind have met an emptier queue.
-fn until_stall(train: &TrainSeen) -> usize {
+pub(super) fn until_stall(train: &TrainSeen) -> usize {
     let gaps: Vec<u64> = train.packets.windows(2).map(|w| w[1].sent.0.saturating_sub(w[0].sent.0)).collect();
     let usual = median(&gaps.iter().map(|&gap| gap as f64).collect::<Vec<f64>>()).unwrap_or(0.0);
     gaps.iter().position(|&gap| gap > STALL && gap as f64 > 5.0 * usual).map_or(train.packets.len(), |k| k + 1)

@@ -19,7 +19,7 @@ pub enum WhyNot {
     TooFew = 2,
     /// The samples contradict each other: no value explains most of them.
     Inconsistent = 3,
-    /// The sending or the receiving host disturbed most trains.
+    /// The sending or the receiving host disturbed most trains, or the sending one is slower than the line.
     HostTooSlow = 4,
     /// Reports ceased to come.
     FeedbackLost = 5,
@@ -93,6 +93,9 @@ impl Serialize for WhyNot {
         to.serialize_str(self.word())
     }
 }
+
+/// What is available up to this share of what the host can send is perhaps more than that.
+const HOST_FILLS: f64 = 0.9;
 
 /// A number, or why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -291,6 +294,25 @@ impl Knowledge {
         ]
     }
 
+    /// The same, but of a host that is slower than the line, which carries so much at least [bit/s]: what follows from the capacity is
+    /// not known either. What is available is, where it is less than the host could send.
+    pub fn by_slow_host(mut self, carried: f64) -> Knowledge {
+        let why = WhyNot::HostTooSlow;
+        if self.capacity_bps.value.is_some() {
+            self.capacity_bps = Value::at_least(carried, why);
+        }
+        let free = &mut self.available_bps;
+        if free.high.is_finite() && free.high >= HOST_FILLS * carried {
+            *free = Value::at_least(free.low.min(carried), why);
+        }
+        let RateVariation { cv, scale_s } = &mut self.rate_variation;
+        let Cross { load_bps, mean_bps, tcp_bps, .. } = &mut self.cross;
+        let follow = [cv, scale_s, load_bps, mean_bps, tcp_bps, &mut self.queue.depth_bytes];
+        let bounded = |value: &Value| value.value.is_some() || value.low.is_finite() || value.high.is_finite();
+        follow.into_iter().filter(|value| bounded(value)).for_each(|value| *value = Value::none(why));
+        self
+    }
+
     /// The same, but with what is available within the capacity. Of two that contradict each other the one that is doubted yields; where
     /// neither is, the line carries perhaps what the end of the interval says: an end that is too low would be the worse lie.
     pub fn within_capacity(mut self) -> Knowledge {
@@ -398,6 +420,24 @@ mod tests {
         ] {
             assert_eq!(of(capacity, free), (capacity, free));
         }
+    }
+
+    #[test]
+    fn of_a_line_that_is_faster_than_the_host_no_more_is_known_than_what_it_carried() {
+        let [mut known, mut all] = [Knowledge::default(); 2];
+        all.values_mut().into_iter().for_each(|value| *value = Value::of(2e9, 1.9e9, 2.1e9));
+        (known.capacity_bps, known.available_bps) = (all.capacity_bps, Value::of(1.7e9, 1.6e9, 1.8e9));
+        let known = known.by_slow_host(2e9);
+        let why = WhyNot::HostTooSlow;
+        assert_eq!(known.capacity_bps, Value::at_least(2e9, why));
+        assert_eq!(known.available_bps, Value::at_least(1.6e9, why));
+        assert_eq!(known.cross, Cross::default(), "it was not looked for");
+        let all = all.by_slow_host(1.5e9);
+        assert_eq!((all.available_bps.low, all.cross.load_bps), (1.5e9, Value::none(why)));
+        let less = Knowledge { capacity_bps: Value::none(WhyNot::Inconsistent), ..known };
+        let less = Knowledge { available_bps: Value::of(1e9, 0.8e9, 1.3e9), ..less };
+        assert_eq!(less.by_slow_host(1.5e9), less, "it is not the host that leaves no more");
+        assert_eq!((all.queue.depth_bytes, all.queue.depth_s.why), (Value::none(why), None));
     }
 
     #[test]

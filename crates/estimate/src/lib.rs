@@ -10,6 +10,7 @@
 //! | [`clock`] | offset and skew of two clocks | NTP's four stamps; Zhang, Liu and Xia, INFOCOM 2002 |
 //! | [`delay`] | one-way delay, RTT over size, the wait for an answer | PathTester, its open problem 2 |
 //! | [`capacity`] | C from short trains | CapProbe, Kapoor et al., SIGCOMM 2004 |
+//! | [`handover`] | whether C is the sending host's own rate | this project |
 //! | [`clusters`] | C from pairs of several sizes | PathTester, section 2 |
 //! | [`ride`] | A by keeping a short queue in front of the bottleneck; the default | this project |
 //! | [`replay`] | A by replaying a FIFO queue under each train | this project |
@@ -27,6 +28,7 @@ pub mod delay;
 mod dispersion;
 mod effort;
 mod gather;
+pub mod handover;
 pub mod kinds;
 pub mod knowledge;
 pub mod pathtester;
@@ -58,7 +60,7 @@ pub(crate) const FASTEST: f64 = 1e12;
 pub struct Seen {
     /// IP bytes.
     pub size: u16,
-    /// When it left, by the sender's clock [ns].
+    /// When it left, by the sender's clock [ns]; where it waited in the host's own queue when it was handed over.
     pub sent: Nanos,
     /// When it arrived, by the receiver's clock [ns]; none: lost, or missed.
     pub received: Option<Nanos>,

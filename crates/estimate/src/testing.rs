@@ -60,6 +60,35 @@ impl Fluid {
     }
 }
 
+/// A host that hands over a packet no sooner than so long after the one before, to a [`Fluid`].
+pub struct SlowHost {
+    /// [s].
+    pub takes: f64,
+    /// What it sends over.
+    pub line: Fluid,
+}
+
+impl SlowHost {
+    /// Runs a method to its end, as [`run`] does.
+    pub fn run(&mut self, method: &mut dyn Method) -> (Estimate, Nanos) {
+        let SlowHost { takes, line } = self;
+        let (takes, delay) = (Nanos::from_secs_f64(*takes), Nanos::from_secs_f64(line.delay));
+        let mut handed = Nanos::ZERO;
+        let carry = |plan: &Plan| {
+            let mut due = plan.at;
+            let mut times = Vec::new();
+            for gap in plan.gaps.iter().copied().chain([Nanos::ZERO]) {
+                handed = due.max(handed + takes);
+                times.push(handed);
+                due += gap;
+            }
+            let gaps = times.windows(2).map(|w| w[1] - w[0]).collect();
+            line.carry(&Plan { at: times[0], gaps, ..plan.clone() })
+        };
+        run(carry, delay, method)
+    }
+}
+
 /// The receiver's clock less the sender's [ns].
 pub const OFFSET: u64 = 1_000_000_000_000;
 

@@ -20,6 +20,7 @@ use super::messages::{ClockInfo, Cookie, Denial, Denied, Hello, Open, Opened, Qu
 use super::outcome::{Outcome, Reason};
 use super::request::{Direction, Request};
 use super::result::{Directions, Document, Path, Refusal, SharedWith, direction};
+use super::source::Left;
 use super::times::Times;
 use super::wire::{BEFORE, Channel, Datagram, Kind, VERSION};
 use crate::machine::{Action, Batch, Event, Machine, Progress};
@@ -537,9 +538,9 @@ impl Machine for Client {
     fn handle(&mut self, now: Nanos, event: Event<'_>) {
         match event {
             Event::Started => (self.started, self.heard) = (now, now),
-            Event::Sent { path, seq, at } => {
+            Event::Sent { path, seq, at, handed } => {
                 if let Some(client_path) = self.paths.get_mut(path) {
-                    client_path.left(now, seq, Some(at));
+                    client_path.left(now, seq, Some(Left { at, handed }));
                 }
             }
             Event::Unsent { path, seq } => {

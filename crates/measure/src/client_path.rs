@@ -22,7 +22,7 @@ use super::request::{Direction, MethodName, Request};
 use super::result::Down;
 use super::room::Room;
 use super::sink::Sink;
-use super::source::{Source, SourceAction, Spec};
+use super::source::{Left, Source, SourceAction, Spec};
 use super::times::Times;
 use super::wire::{BESIDE, Channel, Datagram, Kind, ProbeHead};
 use crate::machine::{Action, Batch, Reply, Train};
@@ -425,16 +425,16 @@ impl ClientPath {
     }
 
     /// A packet has left, or never will.
-    pub fn left(&mut self, now: Nanos, seq: u64, at: Option<Nanos>) {
+    pub fn left(&mut self, now: Nanos, seq: u64, left: Option<Left>) {
         if seq & CONTROL == 0 {
             if let Stage::Parts { out: Some(source), .. } = &mut self.stage {
-                source.left(now, seq, at);
-                if let Some(at) = at {
+                source.left(now, seq, left);
+                if let Some(Left { at, .. }) = left {
                     self.saw(Direction::Out, at);
                 }
             }
         } else if let Some(id) = self.asked.remove(&seq)
-            && let Some(at) = at
+            && let Some(Left { at, .. }) = left
         {
             self.times.left(id, at, &mut self.waits);
         }

@@ -66,6 +66,8 @@ pub enum FarEvent<'a, A> {
         seq: u64,
         /// When [ns]: the best stamp that the host has.
         at: Nanos,
+        /// When it was handed over [ns], if it waited in the host's own queue from then on; else the same.
+        handed: Nanos,
     },
     /// A packet of a session could not be sent.
     Unsent {

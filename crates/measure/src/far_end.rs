@@ -27,6 +27,7 @@ use super::note::{Ended, Happened, MeasureNote};
 use super::queue::Queue;
 use super::request::ClockState;
 use super::room::{Room, Share};
+use super::source::Left;
 use super::wire::{BESIDE, Datagram, FRAME, Kind, ProbeHead, Rejected};
 use crate::machine::{Batch, Reply};
 
@@ -194,7 +195,9 @@ impl<A: Address> FarEnd<A> {
                     _ => self.message(now, &datagram, came),
                 }
             }
-            FarEvent::Sent { session, path, seq, at } => self.left(now, session, path, seq, Some(at)),
+            FarEvent::Sent { session, path, seq, at, handed } => {
+                self.left(now, session, path, seq, Some(Left { at, handed }));
+            }
             FarEvent::Unsent { session, path, seq } => self.left(now, session, path, seq, None),
             FarEvent::Missed { packets } => {
                 let sessions = self.sessions.values_mut();
@@ -270,12 +273,12 @@ impl<A: Address> FarEnd<A> {
         }
     }
 
-    fn left(&mut self, now: Nanos, session: u64, path: usize, seq: u64, at: Option<Nanos>) {
+    fn left(&mut self, now: Nanos, session: u64, path: usize, seq: u64, left: Option<Left>) {
         let Some(of) = self.sessions.get_mut(&session) else { return };
         self.serving = Some(session);
         let path = u8::try_from(path).ok().and_then(|path| of.paths.get_mut(&path));
         if let Some(path) = path.filter(|_| seq & CONTROL == 0) {
-            path.left(now, seq, at);
+            path.left(now, seq, left);
             self.pump(now, session);
         }
     }

@@ -28,8 +28,8 @@ impl Machine for FarEndMachine {
             Event::Received { path, packet, size, dscp, ecn, at, batch } => {
                 FarEvent::Received { from: path, packet, size, dscp, ecn, at, batch }
             }
-            Event::Sent { path, seq, at } => match self.sent.remove(&(path, seq)) {
-                Some(session) => FarEvent::Sent { session, path, seq, at },
+            Event::Sent { path, seq, at, handed } => match self.sent.remove(&(path, seq)) {
+                Some(session) => FarEvent::Sent { session, path, seq, at, handed },
                 None => return,
             },
             Event::Unsent { path, seq } => match self.sent.remove(&(path, seq)) {

@@ -10,7 +10,7 @@ use super::messages::Begin;
 use super::report;
 use super::room::Share;
 use super::sink::Sink;
-use super::source::{Source, SourceAction, Spec};
+use super::source::{Left, Source, SourceAction, Spec};
 use super::wire::{Channel, Datagram, FRAME, Kind, ProbeHead};
 use crate::machine::{Batch, Train};
 
@@ -147,9 +147,9 @@ impl<A> FarPath<A> {
     }
 
     /// A probe of ours has left, or never will.
-    pub fn left(&mut self, now: Nanos, seq: u64, at: Option<Nanos>) {
+    pub fn left(&mut self, now: Nanos, seq: u64, left: Option<Left>) {
         if let Some(source) = &mut self.source {
-            source.left(now, seq, at);
+            source.left(now, seq, left);
         }
     }
 

@@ -76,6 +76,8 @@ pub enum Event<'a> {
         seq: u64,
         /// When [ns]: the best stamp that the host has.
         at: Nanos,
+        /// When it was handed over [ns], if it waited in the host's own queue from then on; else the same.
+        handed: Nanos,
     },
     /// A packet of this machine could not be sent: it is larger than the path or IP allows, or the host had no room.
     Unsent {

@@ -1,8 +1,11 @@
 //! A method by its name, with an estimate of the capacity beside that of the available bandwidth: the method's own, or for
 //! those of the literature PathTester's clusters, which come first and have a third of the budget.
 
+use std::collections::BTreeSet;
+
 use pathcast_base::{Bytes, Nanos};
 use pathcast_estimate::clusters::Clusters;
+use pathcast_estimate::handover::HandOver;
 use pathcast_estimate::kinds::Thorough;
 use pathcast_estimate::pathtester::PathTester;
 use pathcast_estimate::pathtester_old::OldPathTester;
@@ -10,7 +13,9 @@ use pathcast_estimate::replay::Replay;
 use pathcast_estimate::ride::Ride;
 use pathcast_estimate::shared::{Pulses, Response};
 use pathcast_estimate::slops::Slops;
-use pathcast_estimate::{Budget, Discipline, Effort, Estimate, Knowledge, Method, Plan, Step, TrainSeen, Value};
+use pathcast_estimate::{
+    Budget, Discipline, Effort, Estimate, Knowledge, LARGE, Method, Plan, Step, TrainSeen, Value, WhyNot,
+};
 
 use super::request::MethodName;
 
@@ -40,6 +45,10 @@ pub(super) struct MeasureMethod {
     thorough: Option<Thorough>,
     budget: Budget,
     started: Option<Nanos>,
+    /// Trains of large packets on their way that were to leave at once, and what those that came say of this host: it takes as long for
+    /// a small one.
+    at_once: BTreeSet<u64>,
+    hand_over: HandOver,
 }
 
 /// Of a thorough measurement's bytes and time the main method gets this part; and of the time what it takes unasked, as far as
@@ -82,7 +91,16 @@ impl MeasureMethod {
             MethodName::Slops => behind(Box::new(Slops::new(rest))),
             MethodName::Pulses => Parts::Pulses(Box::new(Pulses::new(budget, seed, seed & 1 == 0))),
         };
-        MeasureMethod { main, first: 0, clustered: false, thorough, budget: whole, started: None }
+        MeasureMethod {
+            main,
+            first: 0,
+            clustered: false,
+            thorough,
+            budget: whole,
+            started: None,
+            at_once: BTreeSet::new(),
+            hand_over: HandOver::default(),
+        }
     }
 
     /// The capacity.
@@ -148,7 +166,12 @@ impl MeasureMethod {
             }
             thorough.reckon(&estimate, &mut known);
         }
-        known
+        let Some(carried) = self.hand_over.carried() else { return known };
+        if !matches!(self.main, Parts::Ride(_)) && known.available_bps.value.is_some() {
+            // theirs follows from the capacity, or from gaps that this host did not keep
+            known.available_bps = Value::at_least(known.available_bps.low.min(carried), WhyNot::HostTooSlow);
+        }
+        known.by_slow_host(carried)
     }
 }
 
@@ -178,8 +201,8 @@ impl MeasureMethod {
     }
 }
 
-impl Method for MeasureMethod {
-    fn next(&mut self, now: Nanos) -> Step {
+impl MeasureMethod {
+    fn whole_next(&mut self, now: Nanos) -> Step {
         let started = *self.started.get_or_insert(now);
         if self.thorough.as_ref().is_none_or(|thorough| !thorough.has_begun()) {
             match self.main_next(now) {
@@ -196,8 +219,24 @@ impl Method for MeasureMethod {
         }
         thorough.next(now)
     }
+}
+
+impl Method for MeasureMethod {
+    fn next(&mut self, now: Nanos) -> Step {
+        let step = self.whole_next(now);
+        if let Step::Send(plan) = &step
+            && plan.duration() == Nanos::ZERO
+            && plan.size == LARGE
+        {
+            self.at_once.insert(plan.id);
+        }
+        step
+    }
 
     fn observe(&mut self, now: Nanos, train: &TrainSeen) {
+        if self.at_once.remove(&train.id) {
+            self.hand_over.add(train);
+        }
         if let Some(thorough) = &mut self.thorough {
             thorough.observe(now, train);
             if thorough.owns(train) {
@@ -229,7 +268,7 @@ impl Method for MeasureMethod {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathcast_estimate::testing::{Fluid, Gathering, OFFSET};
+    use pathcast_estimate::testing::{Fluid, Gathering, OFFSET, SlowHost};
 
     #[test]
     fn every_method_gives_both_rates_of_a_fluid() {
@@ -240,6 +279,31 @@ mod tests {
             let capacity = method.capacity().value_bps.unwrap();
             assert!((capacity / 5e6 - 1.0).abs() < 0.01, "{name}: {capacity}");
             assert!(estimate.low_bps <= 5.05e6 && estimate.high_bps >= 4.95e6, "{name}: {estimate:?}");
+        }
+    }
+
+    /// A host that hands over 2.8 Gbit/s: of a line of 10 Gbit/s it finds that, of one of 1 Gbit/s the line.
+    #[test]
+    fn a_line_faster_than_the_host_has_no_capacity_and_a_slower_one_has_its_own() {
+        let budget = Budget { bytes: Bytes(20_000_000), time: Nanos::secs(200) };
+        for name in MethodName::ALL.into_iter().filter(|&name| name != MethodName::Pulses) {
+            let found = |c: f64| {
+                let mut method = MeasureMethod::new(name, Effort::Usual, budget, true, 1);
+                SlowHost { takes: 4e-6, line: Fluid::new(c, 0.0, 0.01) }.run(&mut method);
+                method.knowledge()
+            };
+            let fast = found(10e9);
+            for value in [fast.capacity_bps, fast.available_bps] {
+                assert_eq!(
+                    (value.value, value.high, value.why),
+                    (None, f64::INFINITY, Some(WhyNot::HostTooSlow)),
+                    "{name}"
+                );
+                assert!(value.low < 2.9e9, "{name}: {value:?}");
+            }
+            assert!((fast.capacity_bps.low / 2.8e9 - 1.0).abs() < 0.01, "{name}: {:?}", fast.capacity_bps);
+            let slow = found(1e9).capacity_bps;
+            assert!((slow.value.unwrap() / 1e9 - 1.0).abs() < 0.01 && slow.why.is_none(), "{name}: {slow:?}");
         }
     }
 

@@ -73,12 +73,21 @@ enum Departure {
     Never,
 }
 
+/// When a packet left, and when it was handed over where it waited in the host's own queue; else the same.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    pub at: Nanos,
+    pub handed: Nanos,
+}
+
 /// Little, since many are on their way on fast paths.
 struct Packet {
     /// When it left, or is due.
     at: Nanos,
     fate: Packed,
     departure: Departure,
+    /// So long it waited in the host's own queue [ns].
+    waited: u32,
     /// What became of it is known.
     told: bool,
 }
@@ -87,6 +96,12 @@ impl Packet {
     /// When it left; if nobody said so, when it was due, but not before the one in front, which left at `front`.
     fn sent(&self, front: Nanos) -> Nanos {
         if self.departure == Departure::Planned { self.at.max(front) } else { self.at }
+    }
+
+    /// When it was handed over, of one that left at `sent`: the host's own queue is one of the path's, others may be in it, and it may
+    /// be the narrowest.
+    fn handed(&self, sent: Nanos) -> Nanos {
+        sent - Nanos(self.waited.into())
     }
 }
 
@@ -323,7 +338,13 @@ impl Source {
         let mut start = at;
         let mut packets = Vec::with_capacity(count);
         for gap in plan.gaps.iter().copied().map(Some).chain([None]) {
-            packets.push(Packet { at: start, departure: Departure::Planned, told: false, fate: Packed::LOST });
+            packets.push(Packet {
+                at: start,
+                departure: Departure::Planned,
+                waited: 0,
+                told: false,
+                fate: Packed::LOST,
+            });
             start += gap.unwrap_or_default();
         }
         let ends = start;
@@ -380,8 +401,9 @@ impl Source {
         (index < found.1.packets.len()).then_some((*found.0, found.1, index))
     }
 
-    /// A probe has left, at this time; or never will.
-    pub fn left(&mut self, now: Nanos, seq: u64, at: Option<Nanos>) {
+    /// A probe has left; or never will.
+    pub fn left(&mut self, now: Nanos, seq: u64, left: Option<Left>) {
+        let at = left.map(|left| left.at);
         self.tells = true;
         let wait = self.wait();
         let Some((train, flight, index)) = self.packet(seq) else { return };
@@ -391,6 +413,8 @@ impl Source {
         }
         packet.departure = if at.is_some() { Departure::Left } else { Departure::Never };
         packet.at = at.unwrap_or(packet.at);
+        let waited = left.map_or(Nanos::ZERO, |left| left.at.saturating_sub(left.handed));
+        packet.waited = u32::try_from(waited.0).unwrap_or(u32::MAX);
         flight.undecided -= 1;
         flight.ends = flight.ends.max(at.unwrap_or_default());
         if flight.undecided > 0 {
@@ -493,6 +517,7 @@ impl Source {
             }
             let sent = packet.sent(front);
             front = sent;
+            let sent = packet.handed(sent);
             let (received, batch) = match Fate::from(packet.fate) {
                 Fate::Came(arrival) => (Some(arrival.at), arrival.batch),
                 Fate::Lost | Fate::Missed => (None, crate::machine::Batch::SINGLE),

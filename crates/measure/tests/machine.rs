@@ -132,7 +132,7 @@ impl Driver {
                         self.plan(time + self.delay, 1 - host, Due::Arrives(packet));
                     }
                     self.count[host] += 1;
-                    self.tell(time, host, Event::Sent { path: 0, seq, at })
+                    self.tell(time, host, Event::Sent { path: 0, seq, at, handed: at })
                 }
                 Due::Arrives(packet) => {
                     let size = packet.len() as u16 + 28;

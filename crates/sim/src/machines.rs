@@ -337,7 +337,7 @@ impl<O: Observer> Sim<O> {
             flags: 0,
         });
         let at = self.local(from);
-        self.tell(session, from, Event::Sent { path, seq, at });
+        self.tell(session, from, Event::Sent { path, seq, at, handed: at });
     }
 
     /// IP and UDP headers on a path of the scenario [byte].

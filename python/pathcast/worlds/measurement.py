@@ -26,7 +26,7 @@ REASONS = {
     "no-answer": "no probe was answered",
     "too-few": "too few probes arrived within the budget",
     "inconsistent": "the samples contradict each other",
-    "host-too-slow": "this or the far host disturbed most of the probes",
+    "host-too-slow": "this or the far host is slower than the line, or disturbed most of the probes",
     "feedback-lost": "reports of the probes ceased to come",
     "rate-limit": "the far end does not grant so fast a train",
     "stopped": "it was stopped",

@@ -15,7 +15,7 @@ fn told(total: Budget, stamps: (u64, u64), outcome: &[u8]) -> serde_json::Value 
     for _ in 0..1000 {
         let answer = match client.next(now) {
             Some(Action::Reply(reply)) => {
-                client.handle(now, Event::Sent { path: 0, seq: reply.seq, at: now });
+                client.handle(now, Event::Sent { path: 0, seq: reply.seq, at: now, handed: now });
                 let Ok(said) = Datagram::parse(&reply.payload) else { continue }; // of the version before
                 let [_, opened, _] = forge::bodies_of(0, total, 1, Nanos::ZERO, u64::MAX);
                 let (kind, part, body) = match said.kind {
@@ -118,7 +118,7 @@ fn kept_probed(
     while now < began + Nanos::secs(4000) {
         let (path, answers) = match client.next(now) {
             Some(Action::Reply(reply)) => {
-                client.handle(now, Event::Sent { path: reply.path, seq: reply.seq, at: now });
+                client.handle(now, Event::Sent { path: reply.path, seq: reply.seq, at: now, handed: now });
                 let Ok(said) = Datagram::parse(&reply.payload) else { continue }; // of the version before
                 let answers = if said.kind == Kind::Hello {
                     let (session, cookie) = Forge::cookie(&key, &reply.payload, [3; 32]).unwrap();

@@ -53,7 +53,7 @@ impl Look {
             while let Some(action) = near.next(now) {
                 match action {
                     Action::Reply(reply) => {
-                        near.handle(now, Event::Sent { path: 0, seq: reply.seq, at: now });
+                        near.handle(now, Event::Sent { path: 0, seq: reply.seq, at: now, handed: now });
                         coming.push((now + DELAY, true, reply));
                     }
                     Action::WakeAt(at) => wake = at,

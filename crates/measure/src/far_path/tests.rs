@@ -42,7 +42,7 @@ fn thorough(path: &mut FarPath<usize>, part: u8, c: f64) -> (Outcome, Vec<f64>) 
                 let mut came = TrainArrivals::of(plan.count() as u16);
                 let mut last = Nanos::ZERO;
                 for (k, packet) in line.carry(&plan).packets.into_iter().enumerate() {
-                    path.left(now, train.seq + k as u64, Some(packet.sent));
+                    path.left(now, train.seq + k as u64, Some(Left { at: packet.sent, handed: packet.sent }));
                     last = packet.received.unwrap();
                     came.add(k as u16, Arrival { at: last, batch: packet.batch });
                 }

@@ -8,6 +8,10 @@ use crate::room::Room;
 
 const WAY: Nanos = Nanos::millis(25);
 
+fn unqueued(at: Nanos) -> Left {
+    Left { at, handed: at }
+}
+
 fn source() -> Source {
     source_in(&Room::boundless().share())
 }
@@ -53,7 +57,7 @@ fn piece(train: u32, count: usize, came: usize, left: impl Fn(usize) -> Nanos) -
 fn known(source: &mut Source) -> (Train, Nanos) {
     let first = train(source, Nanos::ZERO);
     let left = |k: usize| Nanos::micros(10 * k as u64);
-    (0..first.count()).for_each(|k| source.left(left(k), first.seq + k as u64, Some(left(k))));
+    (0..first.count()).for_each(|k| source.left(left(k), first.seq + k as u64, Some(unqueued(left(k)))));
     let at = left(first.count() - 1) + WAY * 2;
     source.report(at, at, &[piece(0, first.count(), first.count(), left)]);
     assert_eq!((source.reported, source.lost), (1, 0));
@@ -68,7 +72,7 @@ fn what_was_on_its_way_when_the_report_left_is_not_lost() {
     let (count, half) = (second.count(), second.count() / 2);
     // the first half at once, the rest 40 ms later
     let left = |k: usize| begins + Nanos::micros(10 * k as u64) + Nanos::millis(if k < half { 0 } else { 40 });
-    (0..count).for_each(|k| source.left(left(k), second.seq + k as u64, Some(left(k))));
+    (0..count).for_each(|k| source.left(left(k), second.seq + k as u64, Some(unqueued(left(k)))));
     // the far end waits for 20 ms
     let told = left(half) + WAY + WAY;
     let busy = told + Nanos::millis(60);
@@ -81,7 +85,7 @@ fn what_was_on_its_way_when_the_report_left_is_not_lost() {
 /// All of the second train leaves at once; when its last packet's report comes at the soonest.
 fn leaves(source: &mut Source, second: &Train, begins: Nanos) -> (impl Fn(usize) -> Nanos + Copy + use<>, Nanos) {
     let left = move |k: usize| begins + Nanos::micros(10 * k as u64);
-    (0..second.count()).for_each(|k| source.left(left(k), second.seq + k as u64, Some(left(k))));
+    (0..second.count()).for_each(|k| source.left(left(k), second.seq + k as u64, Some(unqueued(left(k)))));
     (left, left(second.count() - 1) + WAY * 2)
 }
 
@@ -158,12 +162,12 @@ fn what_has_not_left_is_not_asked_for() {
     let (second, begins) = known(&mut source);
     let (count, late) = (second.count(), Nanos::millis(300));
     let left = |k: usize| begins + Nanos::micros(10 * k as u64) + if k < count / 2 { Nanos::ZERO } else { late };
-    (0..count / 2).for_each(|k| source.left(left(k), second.seq + k as u64, Some(left(k))));
+    (0..count / 2).for_each(|k| source.left(left(k), second.seq + k as u64, Some(unqueued(left(k)))));
     for ms in (0..300).step_by(3) {
         let now = begins + Nanos::millis(ms);
         assert!(!asks(&mut source, now) && source.wake() > now, "{ms}");
     }
-    (count / 2..count).for_each(|k| source.left(left(k), second.seq + k as u64, Some(left(k))));
+    (count / 2..count).for_each(|k| source.left(left(k), second.seq + k as u64, Some(unqueued(left(k)))));
     assert!(!asks(&mut source, left(count) + WAY) && asks(&mut source, left(count) + WAY * 6));
 }
 
@@ -177,14 +181,14 @@ fn a_host_that_is_behind_is_given_no_more_to_send() {
     assert!(!source.is_behind(begins) && source.is_behind(late));
     source.wake = late;
     assert!(source.next(late, &mut granted).is_none() && source.wake() <= late + LOOK);
-    (0..second.count()).for_each(|k| source.left(late, second.seq + k as u64, Some(late)));
+    (0..second.count()).for_each(|k| source.left(late, second.seq + k as u64, Some(unqueued(late))));
     assert!(!source.is_behind(late + BEHIND * 2));
 }
 
 /// A host that was held up before it sent the first of three, and told of that one alone.
 #[test]
 fn who_is_not_known_to_have_left_did_not_overtake_the_one_in_front() {
-    let packet = |ms, departure| Packet { at: Nanos::millis(ms), departure, told: true, fate: Packed::LOST };
+    let packet = |ms, departure| Packet { at: Nanos::millis(ms), departure, waited: 0, told: true, fate: Packed::LOST };
     let mut front = Nanos::ZERO;
     let sent = [(5, Departure::Left), (1, Departure::Planned), (7, Departure::Planned), (6, Departure::Left)].map(
         |(at, how)| {
@@ -215,4 +219,21 @@ fn who_has_no_room_for_more_waits_for_what_is_on_its_way_and_says_why_it_ends() 
     assert!(source.next(told, &mut granted).is_none());
     let outcome = source.outcome().unwrap();
     assert_eq!((outcome.reported, outcome.known.capacity_bps.why), (2, Some(Reason::BeyondLimit)));
+}
+
+/// Of the packets of a train each waited for the one before in the host's own queue, and for somebody else's: that is the path's wait.
+#[test]
+fn what_waits_in_the_hosts_own_queue_was_sent_when_it_was_handed_over() {
+    let mut source = source();
+    let first = train(&mut source, Nanos::ZERO);
+    let count = first.count();
+    let left = |k: usize| Nanos::millis(2 * k as u64);
+    (0..count).for_each(|k| {
+        source.left(left(k), first.seq + k as u64, Some(Left { at: left(k), handed: Nanos::micros(k as u64) }));
+    });
+    let flight = &source.flights[&0];
+    let sent: Vec<_> = (0..count).map(|k| flight.packets[k].handed(flight.packets[k].at)).collect();
+    assert_eq!(sent, (0..count as u64).map(Nanos::micros).collect::<Vec<_>>());
+    assert_eq!(flight.ends, left(count - 1), "a report is waited for from when it left");
+    assert_eq!(size_of::<Packet>(), 32);
 }

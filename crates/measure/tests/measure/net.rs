@@ -191,14 +191,14 @@ impl Net {
                 return;
             }
             if carried.result.is_none() {
-                carried.machine.handle(now, Event::Sent { path, seq, at: now });
+                carried.machine.handle(now, Event::Sent { path, seq, at: now, handed: now });
             }
         } else if session != 0 {
             if self.dead.contains(&session) && seq >> 63 == 0 {
                 return;
             }
             let at = now + AHEAD;
-            self.far.handle(at, FarEvent::Sent { session, path, seq, at });
+            self.far.handle(at, FarEvent::Sent { session, path, seq, at, handed: at });
         }
         self.log.push((now, packet.clone()));
         let Line { delay, rate, loss, twice, jitter } = self.line;

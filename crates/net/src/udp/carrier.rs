@@ -92,7 +92,7 @@ impl Tally {
 
 /// What has happened. `K` says whose a packet is.
 pub(crate) enum CarrierEvent<K> {
-    Sent { key: K, seq: u64, at: Nanos },
+    Sent { key: K, seq: u64, at: Nanos, handed: Nanos },
     Unsent { key: K, seq: u64 },
     Received { socket: usize, datagram: Datagram, batch: Batch },
 }
@@ -101,7 +101,8 @@ pub(crate) enum CarrierEvent<K> {
 struct Gone<K> {
     key: K,
     seq: u64,
-    at: Option<Nanos>,
+    /// When it left, and when it was handed over.
+    at: Option<(Nanos, Nanos)>,
 }
 
 /// What is kept ready for so many that are not told yet is given back when all are.
@@ -179,7 +180,7 @@ impl<K: Clone + PartialEq> Carrier<K> {
     pub fn next_event(&mut self) -> Option<CarrierEvent<K>> {
         if let Some(Gone { key, seq, at }) = self.events.pop_front() {
             return Some(match at {
-                Some(at) => CarrierEvent::Sent { key, seq, at },
+                Some((at, handed)) => CarrierEvent::Sent { key, seq, at, handed },
                 None => CarrierEvent::Unsent { key, seq },
             });
         }
@@ -279,14 +280,16 @@ impl<K: Clone + PartialEq> Carrier<K> {
         }
     }
 
-    fn note_sent(&mut self, socket: usize, what: (K, u64), bytes: usize, now: Nanos) {
+    /// A packet has just been handed over; `own`: the time before.
+    fn note_sent(&mut self, socket: usize, what: (K, u64), bytes: usize, own: Nanos) {
+        let handed = self.clock.now();
         self.tally.sent += 1;
         self.tally.sent_bytes += bytes as u64;
         let port = &mut self.ports[socket];
         let left = if port.socket.stamping == Stamping::Both {
-            port.unstamped.sent(what, now)
+            port.unstamped.sent(what, own, handed)
         } else {
-            Some(Departure { what, at: now, by_kernel: false })
+            Some(Departure::unstamped(what, own))
         };
         tell(&mut self.events, &mut self.tally, left);
     }
@@ -402,9 +405,9 @@ fn hand_over(port: &UdpSocket, to: Option<Target>, head: &[u8], bytes: usize, (d
 }
 
 fn tell<K>(events: &mut VecDeque<Gone<K>>, tally: &mut Tally, left: Option<Departure<(K, u64)>>) {
-    if let Some(Departure { what: (key, seq), at, by_kernel }) = left {
+    if let Some(Departure { what: (key, seq), at, handed, by_kernel }) = left {
         tally.sent_stamped += u64::from(by_kernel);
-        events.push_back(Gone { key, seq, at: Some(at) });
+        events.push_back(Gone { key, seq, at: Some((at, handed)) });
     }
 }
 

@@ -174,7 +174,9 @@ impl Session<'_, '_> {
     fn handle_events(&mut self) -> Result<Option<Vec<u8>>, NetError> {
         while let Some(event) = self.carrier.next_event() {
             let result = match event {
-                CarrierEvent::Sent { key: path, seq, at } => self.tell(Event::Sent { path, seq, at })?,
+                CarrierEvent::Sent { key: path, seq, at, handed } => {
+                    self.tell(Event::Sent { path, seq, at, handed })?
+                }
                 CarrierEvent::Unsent { key: path, seq } => self.tell(Event::Unsent { path, seq })?,
                 CarrierEvent::Received { socket, datagram, batch } => {
                     let path = socket % self.remotes.len();

@@ -251,8 +251,8 @@ impl<F: FarMachine> Loop<F> {
         while let Some(event) = self.carrier.next_event() {
             match event {
                 CarrierEvent::Sent { key: (0, _), .. } | CarrierEvent::Unsent { key: (0, _), .. } => {}
-                CarrierEvent::Sent { key: (session, path), seq, at } => {
-                    self.tell(FarEvent::Sent { session, path, seq, at })
+                CarrierEvent::Sent { key: (session, path), seq, at, handed } => {
+                    self.tell(FarEvent::Sent { session, path, seq, at, handed })
                 }
                 CarrierEvent::Unsent { key: (session, path), seq } => {
                     self.tell(FarEvent::Unsent { session, path, seq })

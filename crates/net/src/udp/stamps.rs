@@ -16,8 +16,9 @@ const PATIENCE: u32 = 8;
 struct Waiting<K> {
     number: u32,
     what: K,
-    /// The time just before it was handed to the kernel.
+    /// The time just before it was handed to the kernel, and just after.
     own: Nanos,
+    handed: Nanos,
 }
 
 /// When a packet left.
@@ -25,8 +26,17 @@ struct Waiting<K> {
 pub(crate) struct Departure<K> {
     pub what: K,
     pub at: Nanos,
+    /// When it was handed over, if it waited in the host's own queue then; else the same.
+    pub handed: Nanos,
     /// Whether the kernel says so.
     pub by_kernel: bool,
+}
+
+impl<K> Departure<K> {
+    /// Nobody but this host says when.
+    pub fn unstamped(what: K, own: Nanos) -> Departure<K> {
+        Departure { what, at: own, handed: own, by_kernel: false }
+    }
 }
 
 /// The packets of a socket that wait for their stamps.
@@ -45,14 +55,14 @@ impl<K> Unstamped<K> {
         Unstamped { waiting: VecDeque::new(), next: 0, missed: 0, wait: FIRST }
     }
 
-    /// A packet was handed to the kernel; what is known of it already.
-    pub fn sent(&mut self, what: K, own: Nanos) -> Option<Departure<K>> {
+    /// A packet was handed to the kernel, between these two times; what is known of it already.
+    pub fn sent(&mut self, what: K, own: Nanos, handed: Nanos) -> Option<Departure<K>> {
         let number = self.next;
         self.next = self.next.wrapping_add(1);
         if self.missed >= PATIENCE {
-            return Some(Departure { what, at: own, by_kernel: false });
+            return Some(Departure::unstamped(what, own));
         }
-        self.waiting.push_back(Waiting { number, what, own });
+        self.waiting.push_back(Waiting { number, what, own, handed });
         None
     }
 
@@ -60,10 +70,11 @@ impl<K> Unstamped<K> {
     pub fn stamped(&mut self, number: u32, at: Option<Nanos>) -> Option<Departure<K>> {
         (self.missed, self.wait) = (0, WAIT);
         let place = self.waiting.iter().position(|w| w.number == number)?;
-        let Waiting { what, own, .. } = self.waiting.remove(place)?;
+        let Waiting { what, own, handed, .. } = self.waiting.remove(place)?;
         // one from before the packet was sent belongs to another, whose number was the same before an error
-        let at = at.filter(|&at| at >= own);
-        Some(Departure { what, at: at.unwrap_or(own), by_kernel: at.is_some() })
+        let Some(at) = at.filter(|&at| at >= own) else { return Some(Departure::unstamped(what, own)) };
+        // what left before the call came back has not waited, however long this thread was kept from going on
+        Some(Departure { what, at, handed: at.min(handed), by_kernel: true })
     }
 
     /// When the first packet has waited long enough.
@@ -82,7 +93,7 @@ impl<K> Unstamped<K> {
 
     /// The first packet, without its stamp.
     pub fn give_up(&mut self) -> Option<Departure<K>> {
-        self.waiting.pop_front().map(|w| Departure { what: w.what, at: w.own, by_kernel: false })
+        self.waiting.pop_front().map(|w| Departure::unstamped(w.what, w.own))
     }
 
     /// The kernel counts from 0 again; all packets have been given up.
@@ -97,14 +108,31 @@ mod tests {
     use super::*;
 
     fn left(what: char, at: u64, by_kernel: bool) -> Option<Departure<char>> {
-        Some(Departure { what, at: Nanos(at), by_kernel })
+        Some(Departure { what, at: Nanos(at), handed: Nanos(at), by_kernel })
+    }
+
+    /// Hands over a packet.
+    fn sent(unstamped: &mut Unstamped<char>, what: char, own: u64) -> Option<Departure<char>> {
+        unstamped.sent(what, Nanos(own), Nanos(own + 50))
+    }
+
+    /// The second of two leaves long after the call that handed it over came back.
+    #[test]
+    fn what_waits_in_the_hosts_own_queue_was_handed_over_before_it_left() {
+        let mut unstamped = Unstamped::new();
+        for (what, own) in [('a', 100), ('b', 200)] {
+            assert_eq!(unstamped.sent(what, Nanos(own), Nanos(own + 50)), None);
+        }
+        assert_eq!(unstamped.stamped(0, Some(Nanos(130))), left('a', 130, true));
+        let waited = Departure { what: 'b', at: Nanos(900), handed: Nanos(250), by_kernel: true };
+        assert_eq!(unstamped.stamped(1, Some(Nanos(900))), Some(waited));
     }
 
     #[test]
     fn stamps_find_their_packets_in_any_order() {
         let mut unstamped = Unstamped::new();
         for (i, what) in ['a', 'b', 'c'].into_iter().enumerate() {
-            assert_eq!(unstamped.sent(what, Nanos(100 * i as u64)), None);
+            assert_eq!(sent(&mut unstamped, what, 100 * i as u64), None);
         }
         assert_eq!(unstamped.stamped(1, Some(Nanos(105))), left('b', 105, true));
         assert_eq!(unstamped.stamped(1, Some(Nanos(106))), None);
@@ -117,29 +145,29 @@ mod tests {
     fn what_has_no_stamp_in_time_has_its_own() {
         let mut unstamped = Unstamped::new();
         for i in 0..PATIENCE {
-            assert_eq!(unstamped.sent('x', Nanos(i.into())), None);
+            assert_eq!(sent(&mut unstamped, 'x', i.into()), None);
         }
         assert_eq!(unstamped.overdue(FIRST - Nanos(1)), None);
         for i in 0..PATIENCE {
             assert_eq!(unstamped.overdue(FIRST * 2), left('x', i.into(), false));
         }
         // now none is waited for, until a stamp comes all the same
-        assert_eq!(unstamped.sent('y', Nanos(7)), left('y', 7, false));
+        assert_eq!(sent(&mut unstamped, 'y', 7), left('y', 7, false));
         assert_eq!(unstamped.stamped(PATIENCE, Some(Nanos(8))), None);
-        assert_eq!(unstamped.sent('z', Nanos(9)), None);
+        assert_eq!(sent(&mut unstamped, 'z', 9), None);
         assert_eq!(unstamped.stamped(PATIENCE + 1, Some(Nanos(10))), left('z', 10, true));
         // it does give stamps, then
-        unstamped.sent('u', Nanos(11));
+        sent(&mut unstamped, 'u', 11);
         assert_eq!(unstamped.until(), Some(Nanos(11) + WAIT));
     }
 
     #[test]
     fn numbers_begin_anew_after_an_error() {
         let mut unstamped = Unstamped::new();
-        unstamped.sent('a', Nanos(1));
+        sent(&mut unstamped, 'a', 1);
         assert_eq!(unstamped.give_up(), left('a', 1, false));
         unstamped.begin_anew();
-        unstamped.sent('b', Nanos(2));
+        sent(&mut unstamped, 'b', 2);
         assert_eq!(unstamped.stamped(0, Some(Nanos(3))), left('b', 3, true));
     }
 }

@@ -174,6 +174,11 @@ impl Net {
         self.tc("r", &format!("qdisc replace dev r3 root tbf rate {rate} burst 1540 limit 200kb"));
     }
 
+    /// Shapes what the client sends over path 1, in a queue of its own host.
+    pub fn shape_client(&self, rate: &str) {
+        self.tc("c", &format!("qdisc replace dev c1 root tbf rate {rate} burst 1540 limit 200kb"));
+    }
+
     /// Lets the router swallow everything of path `n` (1 or 2), without a word.
     pub fn kill(&self, n: u32) {
         self.blackhole("add", n);

@@ -117,7 +117,7 @@ impl Machine for Script {
                     self.wants.push(Action::Done(b"stopped".to_vec()));
                 }
             }
-            Event::Sent { path, seq, at } => self.seen.push(Seen::Sent { path, seq, at }),
+            Event::Sent { path, seq, at, .. } => self.seen.push(Seen::Sent { path, seq, at }),
             Event::Unsent { path, seq } => self.seen.push(Seen::Unsent { path, seq }),
             Event::Received { path, packet, size, dscp, at, batch, .. } => {
                 assert!(at <= now, "a stamp of the future");
@@ -171,7 +171,7 @@ impl FarMachine for Echo {
                     self.wants.push(FarAction::Reply { session: 0, to: from, reply });
                 }
             }
-            FarEvent::Sent { session, path, seq, at } => self.sent.push((session, path, seq, at)),
+            FarEvent::Sent { session, path, seq, at, .. } => self.sent.push((session, path, seq, at)),
             FarEvent::Unsent { session, path, seq } => self.unsent.push((session, path, seq)),
             FarEvent::Missed { .. } => {}
             FarEvent::Timer => self.timers += 1,

@@ -1,13 +1,14 @@
 //! The measurement itself on real sockets: that both ends find each other and come to an end, over every kind of path. How
 //! good its numbers are is the business of the emulator's evidence.
 
+use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pathcast_base::{Bytes, Nanos};
 use pathcast_estimate::Budget;
-use pathcast_measure::{Client, FarEnd, MeasureLimits, Request};
+use pathcast_measure::{Client, Direction, FarEnd, MeasureLimits, Request};
 use pathcast_net::udp::{DriveOptions, Driven, FarAddress, FarOptions, FarServer, SessionClock, drive};
 use pathcast_net::{PathAddr, SocketMaker};
 use pathcast_session::{Entropy, Key, KeyRing};
@@ -122,4 +123,73 @@ fn two_paths_between_namespaces() {
     let (result, driven) = measure(&*net.client(), &paths, 5275, common::key(), 7);
     check(&result, 2);
     assert_eq!(driven.tally.unsent, 0, "{:?}", driven.tally);
+}
+
+/// The direction towards the far end, with what there is to be known.
+fn out(maker: &dyn SocketMaker, path: PathAddr, port: u16, seed: u8) -> Value {
+    let clock = SessionClock::start();
+    let budget = Budget { bytes: Bytes(3_000_000), time: Nanos::secs(3) };
+    let directions = vec![Direction::Out];
+    let request = Request { directions, budget, clock: clock.state(), ..Request::new(common::key()) };
+    let mut client = Client::new(request, entropy(seed));
+    let options = DriveOptions { clock, urgent: false, ..DriveOptions::default() };
+    let driven = drive(maker, &[path], port, &mut client, options).unwrap();
+    let result: Value = serde_json::from_slice(&driven.result).unwrap();
+    result["paths"][0]["directions"]["out"].clone()
+}
+
+/// Loopback is as fast as whoever sends.
+#[test]
+fn a_line_faster_than_its_host_has_no_capacity() {
+    let server = serve(&*host(), &["127.0.0.1:0"]);
+    let port = server.local_addrs()[0].port();
+    let mut seed = 20;
+    tried(|| {
+        seed += 1;
+        let found = out(&*host(), path("127.0.0.1", "127.0.0.1"), port, seed);
+        let [capacity, available] = ["capacity_bps", "available_bps"].map(|of| &found[of]);
+        let none = |of: &Value| of["value"].is_null() && of["high"].is_null() && of["why"] == "host-too-slow";
+        let carried = capacity["low"].as_f64().is_some_and(|low| low > 1e6);
+        if none(capacity) && none(available) && carried { Ok(()) } else { Err(format!("{capacity} {available}")) }
+    });
+}
+
+/// Half of what leaves the client's own queue, the narrowest of the path, is somebody else's.
+#[test]
+fn a_queue_of_the_senders_own_is_one_of_the_paths() {
+    sweep();
+    let Some(net) = Net::new("a_queue_of_the_senders_own_is_one_of_the_paths") else { return };
+    net.shape_client("20mbit");
+    let server: Arc<dyn SocketMaker> = net.server();
+    let _server = serve(&*server, &["0.0.0.0:5275"]);
+    let mut socket = None;
+    net.client().run(&mut || socket = UdpSocket::bind("10.7.1.1:0").ok()).unwrap();
+    let (socket, over) = (socket.unwrap(), AtomicBool::new(false));
+    // the bucket counts Ethernet headers
+    let (share, apart) = (1400.0 / 1414.0, Duration::from_nanos(1414 * 8 * 100));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut due = Instant::now();
+            while !over.load(Ordering::Relaxed) {
+                let _ = socket.send_to(&[0; 1372], "10.7.3.1:9");
+                due += apart;
+                std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            }
+        });
+        let mut seed = 40;
+        let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            tried(|| {
+                seed += 1;
+                let found = out(&*net.client(), path("10.7.1.1", "10.7.3.1"), 5275, seed);
+                let [capacity, available] = ["capacity_bps", "available_bps"].map(|of| &found[of]);
+                println!("{capacity} {available}");
+                let near = |of: &Value, name: &str, rate: f64| Some((of[name].as_f64()? / (rate * share) - 1.0).abs());
+                let c = near(capacity, "value", 20e6).is_some_and(|off| off < 0.05);
+                let a = near(available, "value", 10e6).is_some_and(|off| off < 0.25);
+                if c && a { Ok(()) } else { Err(format!("{capacity} {available}")) }
+            });
+        }));
+        over.store(true, Ordering::Relaxed);
+        right.unwrap();
+    });
 }

@@ -55,7 +55,7 @@ impl Way {
                     }
                     Action::Reply(reply) => {
                         self.answer(&reply, now, &mut coming);
-                        sender.handle(now, Event::Sent { path: 0, seq: reply.seq, at: now + Nanos(700) });
+                        sender.handle(now, Event::Sent { path: 0, seq: reply.seq, at: now + Nanos(700), handed: now });
                     }
                     _ => {}
                 }
@@ -212,7 +212,7 @@ fn told(options: &SenderOptions, answers: &[Option<Said>]) -> StampReport {
     let mut now = BEGAN;
     for (number, answer) in (0u32..).zip(answers) {
         while sender.next(now).is_some() {}
-        sender.handle(now, Event::Sent { path: 0, seq: number.into(), at: now });
+        sender.handle(now, Event::Sent { path: 0, seq: number.into(), at: now, handed: now });
         if let &Some((sequence, received, timestamp, error)) = answer {
             let error = ErrorEstimate::from_bits(error);
             let own = TestPacket { sequence, timestamp, error, ssid: options.ssid };
