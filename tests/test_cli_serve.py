@@ -248,7 +248,7 @@ def test_sessions_of_transfers_have_the_same_limits(pathcast, far_end, key_file,
     far_end("--key-file", key_file, "--bind", "127.0.0.1", "--port", port, "--limit", "sessions=0")
     done = pathcast("paths", f"127.0.0.1:{port}", "--key-file", key_file, "--json")
     assert done.returncode == 4
-    assert done.error["code"] == "refused"
+    assert done.error["code"] == "sessions"
 
 
 def test_it_says_what_it_warns_of_while_it_runs(far_end, port):

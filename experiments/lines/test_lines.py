@@ -202,13 +202,19 @@ def test_beside_tcp_behind_a_managed_queue_nearly_nine_of_ten_intervals_hold():
     assert judged.count("wrong") <= 0.15 * len(judged), verdicts
 
 
-@pytest.mark.parametrize(("beside", "seed"), [("cubic", 9610), ("bbr3", 9620), ("cubic", 9612), ("cubic", 9632)])
-def test_where_bytes_are_few_a_share_of_a_fair_queue_is_no_sure_capacity(beside, seed):
-    row = _wide("fair", beside, seed, "light")
-    # too few came through, or the share alone
-    assert row["capacity_why"] == ("ambiguous" if row["capacity"] else "too-few"), row
-    assert row["capacity"] is None or row["capacity_low"] <= row["rate_mean_bps"], row
-    assert row["capacity_high"] is None, row
+def test_where_bytes_are_few_a_share_of_a_fair_queue_is_hardly_ever_a_sure_capacity():
+    """Six of 28 were when this was written."""
+    rows = [_wide("fair", beside, seed, "light") for seed in range(9600, 9680) for beside in ("cubic", "bbr3")]
+    doubted = [row for row in rows if row["capacity_why"] is not None]
+    for row in doubted:
+        # too few came through, or the share alone
+        assert row["capacity_why"] == ("ambiguous" if row["capacity"] else "too-few"), row
+        assert row["capacity"] is None or row["capacity_low"] <= row["rate_mean_bps"], row
+        assert row["capacity_high"] is None, row
+    shares = [row for row in rows if row["capacity"] is None or row["capacity"] < 0.9 * row["rate_mean_bps"]]
+    sure = [row for row in shares if row["capacity_why"] is None]
+    assert len(shares) >= 20
+    assert len(sure) <= 0.25 * len(shares), sure
 
 
 def _wide(kind, beside, seed, effort):

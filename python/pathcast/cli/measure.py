@@ -118,7 +118,7 @@ def measure(
         at_once=at_once,
         seed=seed,
         effort="light" if light else "thorough" if thorough else "usual",
-        **({} if queue is None else {"queue_s": quantity.duration_s("--queue", queue)}),
+        queue_s=Request.queue_s if queue is None else quantity.duration_s("--queue", queue),
     )
     every_s = None if repeat is None else quantity.duration_s("--repeat", repeat)
     if json and jsonl:
