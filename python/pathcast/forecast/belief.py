@@ -76,6 +76,8 @@ _THROUGH = (0.9, 1.1)
 _TAKES_TOKENS, _MOST_TOKENS = 0.4, 0.9
 # beyond it nothing is left to forecast
 _LOAD_MOST = 0.97
+# of a line that is faster than its host sends probes, which go one by one: TCP hands over many packets at once
+_FASTER = 4.0
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,8 @@ class PathBelief:
         if forward is not None and forward.capacity_bps.value is None and wires(forward.loss):
             # a wire that loses much hides its rate, of which it leaves TCP little
             forward = replace(forward, capacity_bps=forward.available_bps)
+        if forward is not None and (least := _beyond(forward)) is not None:
+            forward = replace(forward, capacity_bps=least, available_bps=least)
         if path.down or forward is None or forward.capacity_bps.value is None or rtt_s is None:
             return None
         forward = _doubted(forward)
@@ -361,6 +365,14 @@ def _doubted(of: Direction) -> Direction:
     if not left.trusted:
         left = replace(left, value=None)
     return replace(of, capacity_bps=capacity, available_bps=left)
+
+
+def _beyond(of: Direction) -> Value | None:
+    """What a line may carry that is faster than its host, of which no more than that is known."""
+    line = of.capacity_bps
+    if line.value is not None or line.why != "host-too-slow" or not line.low:
+        return None
+    return Value(line.low * math.sqrt(_FASTER), line.low, line.low * _FASTER)
 
 
 def _passed(of: Direction) -> Value | None:

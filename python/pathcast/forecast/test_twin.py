@@ -381,6 +381,17 @@ def test_losses_that_nobody_saw_are_the_rarer_the_more_was_counted():
     assert 0 < sum(one == 0 for one in losses(600, 2 / 600)) < 1990, "two of 600 may be none of the wire"
 
 
+def test_a_line_that_is_faster_than_its_host_carries_what_the_host_sent_at_least():
+    least = Value(None, low=2e9, why="host-too-slow")
+    belief = PathBelief.of(path(out=direction(capacity_bps=least, available_bps=least)))
+    drawn = [belief.draw(random.Random(seed)) for seed in range(400)]
+    rates = sorted(line.rate_bps for line in drawn)
+    assert belief.capacity_bps == belief.available_bps == 4e9
+    assert rates[20] == pytest.approx(2e9, rel=0.3)
+    assert rates[380] == pytest.approx(8e9, rel=0.3)
+    assert PathBelief.of(path(out=direction(capacity_bps=replace(least, low=None)))) is None
+
+
 def test_nothing_is_believed_of_a_path_that_is_down_or_without_a_capacity():
     assert PathBelief.of(path(down=Down(12, 3))) is None
     assert PathBelief.of(path(out=direction(capacity_bps=Value(None, why="too-few")))) is None
