@@ -390,14 +390,12 @@ def _answer(part: Part, connection: socket.socket, lock: threading.Lock, end: En
     with connection, contextlib.suppress(OSError), connection.makefile("rw") as stream:
         connection.settimeout(10)
         for line in stream:
+            verb = ""
             try:
                 request = json.loads(line)
                 verb = request.pop("verb")
                 if verb == "down":
-                    try:
-                        answer = {"result": part.ending(_peer(connection))}
-                    finally:
-                        end.set()
+                    answer = {"result": part.ending(_peer(connection))}
                 elif verb in VERBS and hasattr(part, verb):
                     with contextlib.nullcontext() if part.concurrent else lock:
                         answer = {"result": getattr(part, verb)(**request)}
@@ -405,8 +403,12 @@ def _answer(part: Part, connection: socket.socket, lock: threading.Lock, end: En
                     raise PathcastError("unknown", f"{part.kind} has no verb `{verb}`", None, Exit.USAGE)
             except Exception as error:  # one bad request must not end the part
                 answer = _document(error)
-            stream.write(json.dumps(answer) + "\n")
-            stream.flush()
+            try:
+                stream.write(json.dumps(answer) + "\n")
+                stream.flush()
+            finally:
+                if verb == "down":  # the process waits for no answer that is on its way
+                    end.set()
 
 
 def _peer(connection: socket.socket) -> int:
